@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from tests.engine.running import engine, running_engine, weights
-from tests.faults.catalogue import Played, catalogue
+from tests.faults.catalogue import CaseCoverage, catalogue
 from tests.shortcuts import with_shortcuts
 from tests.signals import restore_interrupt
 
@@ -67,7 +67,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
-PLAYED = Played(case.id for case in catalogue().case)
+PLAYED = CaseCoverage(case.id for case in catalogue().case)
 
 
 def is_whole(config: pytest.Config) -> bool:
@@ -79,7 +79,7 @@ def is_whole(config: pytest.Config) -> bool:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Count the plays of the fault catalogue's cases."""
-    PLAYED.note(report)
+    PLAYED.record(report)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.wires import HELLO
+from tests.faults.wire_responses import HELLO
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
@@ -82,6 +82,6 @@ async def test_lines_are_no_answer_to_a_request_for_a_whole_one(name: str) -> No
 
 async def test_an_error_among_the_lines() -> None:
     wire = HELLO["ollama"]
-    events = await events_of("ollama", "application/json", b"".join(wire.begun) + wire.error)
+    events = await events_of("ollama", "application/json", b"".join(wire.first_frames) + wire.error)
     assert words(events) == "Hel"
     assert isinstance(events[-1], Failed)

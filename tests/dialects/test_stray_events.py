@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from tests.faults.wires import DIALECTS, HELLO, ITEM, block_delta, block_stop, named, response_object, text_delta
+from tests.faults.wire_responses import (
+    DIALECTS,
+    HELLO,
+    ITEM,
+    block_delta,
+    block_stop,
+    response_object,
+    text_delta,
+    typed_event,
+)
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
@@ -15,21 +24,23 @@ from xenoglot.model.response import Response
 from xenoglot.translate import translate
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-CREATED = named({"type": "response.created", "response": response_object("in_progress", [])})
+CREATED = typed_event({"type": "response.created", "response": response_object("in_progress", [])})
 STRAYS = {
     "messages-ping": ("messages", PING, 0),
-    "messages-unknown": ("messages", named({"type": "surprise", "value": 1}), 0),
+    "messages-unknown": ("messages", typed_event({"type": "surprise", "value": 1}), 0),
     "messages-block-stop": ("messages", block_stop(0), 0),
     "messages-block-delta": ("messages", block_delta(0, {"type": "text_delta", "text": "x"}), 0),
     "responses-created-twice": ("responses", CREATED, 1),
     "responses-unknown-item": (
         "responses",
-        named({"type": "response.function_call_arguments.delta", "item_id": "zz", "output_index": 9, "delta": "{}"}),
+        typed_event(
+            {"type": "response.function_call_arguments.delta", "item_id": "zz", "output_index": 9, "delta": "{}"}
+        ),
         2,
     ),
     "responses-a-part-of-an-unknown-item": (
         "responses",
-        named({"type": "response.content_part.done", **ITEM, "item_id": "zz", "output_index": 9, "part": {}}),
+        typed_event({"type": "response.content_part.done", **ITEM, "item_id": "zz", "output_index": 9, "part": {}}),
         2,
     ),
 }
@@ -39,7 +50,7 @@ STRAYS = {
 def test_findings_b_a_stray_event_ends_no_answer(stray: str) -> None:
     name, event, place = STRAYS[stray]
     wire = HELLO[name]
-    frames = [*wire.begun, *wire.more, *wire.ended, *wire.done]
+    frames = [*wire.first_frames, *wire.middle_frames, *wire.last_frames, *wire.end_mark]
     data = b"".join([*frames[:place], event, *frames[place:]])
     dialect = get(name)
     answer = fold(through([data], StreamReader(dialect.framing, dialect.stream_decoder())))
@@ -57,7 +68,7 @@ def test_findings_b_the_loss_is_told(target: str) -> None:
 def test_responses_deltas_before_the_answer_is_created() -> None:
     """The item that they begin is the answer's."""
     wire = HELLO["responses"]
-    data = b"".join([text_delta("Hel"), wire.begun[0], *wire.more, *wire.ended, *wire.done])
+    data = b"".join([text_delta("Hel"), wire.first_frames[0], *wire.middle_frames, *wire.last_frames, *wire.end_mark])
     answer = fold(through([data], StreamReader(get("responses").framing, get("responses").stream_decoder())))
     assert isinstance(answer, Response)
     (part,) = answer.candidates[0].content

@@ -23,10 +23,10 @@ class Canaries:
     """
 
     def __init__(self, seed: str = "") -> None:
-        self.client_key = _made("client", seed)
-        self.upstream_key = _made("upstream", seed)
-        self.prompt = _made("prompt", seed)
-        self.tool_output = _made("tool", seed)
+        self.client_key = _canary("client", seed)
+        self.upstream_key = _canary("upstream", seed)
+        self.prompt = _canary("prompt", seed)
+        self.tool_output = _canary("tool", seed)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Canaries:
         _check(texts, self.keys)
 
 
-class Overheard(logging.Handler):
+class LogCapture(logging.Handler):
     """All that is written to any log, at every level, as it would be printed with its traceback."""
 
     def __init__(self) -> None:
@@ -60,11 +60,11 @@ class Overheard(logging.Handler):
 
 
 @contextmanager
-def overhearing() -> Generator[Overheard]:
+def capture_logs() -> Generator[LogCapture]:
     """Give what is written to all logs meanwhile, DEBUG included: `canaries.check(overheard.texts)` at the end."""
     loggers = [logging.getLogger(name) for name in ("", "xenoglot", "xenoglot.access", "asyncio")]
     levels = [logger.level for logger in loggers]
-    overheard = Overheard()
+    overheard = LogCapture()
     loggers[0].addHandler(overheard)
     for logger in loggers:
         logger.setLevel(logging.DEBUG)
@@ -76,7 +76,7 @@ def overhearing() -> Generator[Overheard]:
             logger.setLevel(level)
 
 
-def traces(canary: str) -> frozenset[str]:
+def fragments(canary: str) -> frozenset[str]:
     """Return what of `canary` would give it away: its pieces, and its spellings in base64 and hexadecimal."""
     core = canary.rpartition("-")[2]
     pieces = {core[start : start + PIECE] for start in range(0, len(core) - PIECE + 1, PIECE // 2)}
@@ -87,12 +87,12 @@ def traces(canary: str) -> frozenset[str]:
     return frozenset(pieces | encoded)
 
 
-def _made(kind: str, seed: str) -> str:
+def _canary(kind: str, seed: str) -> str:
     return f"canary-{kind}-{sha256(f'{kind} {seed}'.encode()).hexdigest()[:36]}"
 
 
 def _check(texts: Iterable[str | bytes], canaries: Iterable[str]) -> None:
-    looked_for = {trace: canary for canary in canaries for trace in traces(canary)}
+    looked_for = {trace: canary for canary in canaries for trace in fragments(canary)}
     for text in texts:
         shown = text.decode("latin-1") if isinstance(text, bytes) else text
         leaked = sorted({canary for trace, canary in looked_for.items() if trace in shown})

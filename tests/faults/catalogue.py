@@ -53,7 +53,7 @@ def catalogue() -> Catalogue:
     return msgspec.convert(tomllib.loads(PATH.read_text(encoding="utf-8")), Catalogue)
 
 
-class Played:
+class CaseCoverage:
     """How often each case was played, and how often it went well."""
 
     def __init__(self, ids: Iterable[str]) -> None:
@@ -61,7 +61,7 @@ class Played:
         self._ran: Counter[str] = Counter()
         self._passed: Counter[str] = Counter()
 
-    def note(self, report: pytest.TestReport) -> None:
+    def record(self, report: pytest.TestReport) -> None:
         """Count a test under each case that it names: where it ran, or failed before it could."""
         if report.when != "call" and not report.failed:
             return

@@ -1,4 +1,4 @@
-"""The house in which the faults happen, one for each file of tests."""
+"""The harness in which the faults happen, one for each file of tests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.house import House
+from tests.faults.harness import GatewayHarness
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give a house that retries nothing: what is wrong shows at once."""
+def harness() -> Generator[GatewayHarness]:
+    """Give a harness that retries nothing: what is wrong shows at once."""
     with ExitStack() as stack:
-        yield House().start(stack)
+        yield GatewayHarness().start(stack)

@@ -32,7 +32,7 @@ RULES = (
 PATHS = ("/whole", "/whole", "/streamed", "/streamed", "/endless", "/silent")
 
 
-async def asked(transport: Transport, url: str, reached: Counter[str]) -> None:
+async def request_one(transport: Transport, url: str, reached: Counter[str]) -> None:
     """Ask, and read to the end."""
     reached["begun"] += 1
     async with await transport.send("POST", url, [], b"{}") as reply:
@@ -42,7 +42,7 @@ async def asked(transport: Transport, url: str, reached: Counter[str]) -> None:
     reached["end"] += 1
 
 
-async def cancelled(task: asyncio.Task[None], chance: Random) -> None:
+async def cancel_later(task: asyncio.Task[None], chance: Random) -> None:
     """Cancel a request after some turns, and perhaps again."""
     await turns(chance.randrange(LONGEST))
     task.cancel()
@@ -62,8 +62,8 @@ async def test_k10_r61_the_pool_survives_ten_thousand_cancels() -> None:
     async with Upstream(*RULES) as upstream:
         for _ in range(REQUESTS // AT_ONCE):
             urls = [upstream.url + chance.choice(PATHS) for _ in range(AT_ONCE)]
-            tasks = [asyncio.create_task(asked(transport, url, reached)) for url in urls]
-            await asyncio.gather(*(cancelled(task, chance) for task in tasks))
+            tasks = [asyncio.create_task(request_one(transport, url, reached)) for url in urls]
+            await asyncio.gather(*(cancel_later(task, chance) for task in tasks))
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             assert {type(error) for error in ended if error is not None} <= {asyncio.CancelledError}
             upstream.forget()

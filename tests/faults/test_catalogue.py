@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.catalogue import NAME, Played, catalogue
+from tests.faults.catalogue import NAME, CaseCoverage, catalogue
 
 
 def test_it_has_127_cases() -> None:
@@ -28,7 +28,7 @@ def test_names_in_ids(node: str, names: list[str]) -> None:
 
 
 def test_plays_are_counted() -> None:
-    played = Played(["U01", "U02", "U03"])
+    played = CaseCoverage(["U01", "U02", "U03"])
     for node, when, outcome in (
         ("t.py::test[U01-a]", "setup", "passed"),
         ("t.py::test[U01-a]", "call", "passed"),
@@ -37,7 +37,7 @@ def test_plays_are_counted() -> None:
         ("t.py::test[U02]", "setup", "failed"),
         ("t.py::test[U99]", "call", "passed"),
     ):
-        played.note(pytest.TestReport(node, ("t.py", 1, ""), {}, outcome, None, when))  # type: ignore[arg-type]
+        played.record(pytest.TestReport(node, ("t.py", 1, ""), {}, outcome, None, when))  # type: ignore[arg-type]
     assert played.missing == ["U03"]
     assert [line.split("   ")[0] for line in played.lines()] == ["U01 1/2"]
     assert "U02 0/1" in played.lines()[0]

@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cases import BOTH, mode_of
-from tests.faults.direct import ask
-from tests.faults.heard import words_of
-from tests.faults.house import Caller, House, asking, fine, refused, well
-from tests.faults.wires import DIALECTS
+from tests.faults.client_view import error_codes
+from tests.faults.direct_exchange import handle
+from tests.faults.fault_cases import BOTH, mode_of
+from tests.faults.harness import (
+    GatewayHarness,
+    RawClient,
+    assert_completed,
+    assert_refused,
+    client_request,
+    valid_response,
+)
+from tests.faults.wire_responses import DIALECTS
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
@@ -28,22 +35,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 MOST = 100_000
-"""Bytes of a body that the house takes."""
+"""Bytes of a body that the harness takes."""
 
 every_client = pytest.mark.parametrize("client", DIALECTS)
 each_mode = pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give a house that takes small bodies."""
+def harness() -> Generator[GatewayHarness]:
+    """Give a harness that takes small bodies."""
     with ExitStack() as stack:
-        yield House(more={"server": {"drain_seconds": 0.0, "body_limit": MOST}}).start(stack)
+        yield GatewayHarness(more={"server": {"drain_seconds": 0.0, "body_limit": MOST}}).start(stack)
 
 
 def request_of(client: str, prompt: str = "hello") -> tuple[str, bytes]:
     """Where a client posts its question, and the bytes of it."""
-    path, body = asking(client, "chat-small", prompt, streamed=False)
+    path, body = client_request(client, "chat-small", prompt, streamed=False)
     return path, json.dumps(body).encode()
 
 
@@ -68,73 +75,75 @@ NO_REQUESTS: dict[str, Callable[[bytes], bytes]] = {
 
 @every_client
 @pytest.mark.parametrize("how", NO_REQUESTS)
-def test_what_is_no_request_is_refused(house: House, how: str, client: str) -> None:
-    async def scene() -> None:
+def test_what_is_no_request_is_refused(harness: GatewayHarness, how: str, client: str) -> None:
+    async def scenario() -> None:
         path, body = request_of(client)
-        answer = await house.finish(await house.send(path, NO_REQUESTS[how](body)))
-        refused(client, answer, words_of(client, "invalid_request"), 400)
+        answer = await harness.read_response(await harness.post(path, NO_REQUESTS[how](body)))
+        assert_refused(client, answer, error_codes(client, "invalid_request"), 400)
         assert answer.headers["x-should-retry"] == "false"
-        assert house.upstream.requests == []
-        assert house.line()["failure"] == "invalid_request"
+        assert harness.upstream.requests == []
+        assert harness.access_log_line()["failure"] == "invalid_request"
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @every_client
-def test_c12_all_other_characters_go_through(house: House, client: str) -> None:
+def test_c12_all_other_characters_go_through(harness: GatewayHarness, client: str) -> None:
     said = "\u0000 \u2028 \uffff \U0010ffff \u202e \ufeff e\u0301"
 
-    async def scene() -> None:
-        house.upstream.script(well("chat", streamed=False))
+    async def scenario() -> None:
+        harness.upstream.script(valid_response("chat", streamed=False))
         path, body = request_of(client, said)
-        fine(client, await house.finish(await house.send(path, body)), streamed=False)
-        assert house.upstream.requests[0].json["messages"][-1]["content"] == said
+        assert_completed(client, await harness.read_response(await harness.post(path, body)), streamed=False)
+        assert harness.upstream.requests[0].json["messages"][-1]["content"] == said
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @every_client
 @pytest.mark.parametrize("how", ["declared", "chunked"])
-def test_c09_a_body_over_the_limit_is_not_read(house: House, how: str, client: str) -> None:
-    async def scene() -> None:
+def test_c09_a_body_over_the_limit_is_not_read(harness: GatewayHarness, how: str, client: str) -> None:
+    async def scenario() -> None:
         path, _ = request_of(client)
-        caller = await connected(house, path, f"content-length: {10**12}" if how == "declared" else CHUNKED)
+        raw_client = await connect_and_send_head(
+            harness, path, f"content-length: {10**12}" if how == "declared" else CHUNKED
+        )
         if how == "chunked":
-            caller.transport.writelines([b"%x\r\n%b\r\n" % (MOST // 2, b" " * (MOST // 2))] * 3)
-        answer = await house.finish(caller)
-        refused(client, answer, words_of(client, "too_large"), 413)
-        assert house.upstream.requests == []
+            raw_client.transport.writelines([b"%x\r\n%b\r\n" % (MOST // 2, b" " * (MOST // 2))] * 3)
+        answer = await harness.read_response(raw_client)
+        assert_refused(client, answer, error_codes(client, "too_large"), 413)
+        assert harness.upstream.requests == []
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 CHUNKED = "transfer-encoding: chunked"
 
 
-async def connected(house: House, path: str, *fields: str) -> Caller:
+async def connect_and_send_head(harness: GatewayHarness, path: str, *fields: str) -> RawClient:
     """Send the head of a request."""
     loop = asyncio.get_running_loop()
-    _, caller = await loop.create_connection(Caller, "127.0.0.1", house.port)
-    head = [f"POST {path} HTTP/1.1", "host: localhost", f"x-api-key: {house.canaries.client_key}", *fields, "", ""]
-    caller.transport.write("\r\n".join(head).encode())
-    return caller
+    _, raw_client = await loop.create_connection(RawClient, "127.0.0.1", harness.port)
+    head = [f"POST {path} HTTP/1.1", "host: localhost", f"x-api-key: {harness.canaries.client_key}", *fields, "", ""]
+    raw_client.transport.write("\r\n".join(head).encode())
+    return raw_client
 
 
 @every_client
-def test_c09_a_bomb_is_not_unpacked(house: House, client: str) -> None:
-    async def scene() -> None:
+def test_c09_a_bomb_is_not_unpacked(harness: GatewayHarness, client: str) -> None:
+    async def scenario() -> None:
         path, body = request_of(client)
         bomb = gzip.compress(body[:-1] + b" " * 10_000_000 + b"}")
         tracemalloc.start()
-        answer = await house.finish(await house.send(path, bomb, "content-encoding: gzip"))
+        answer = await harness.read_response(await harness.post(path, bomb, "content-encoding: gzip"))
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        words = words_of(client, "invalid_request")
-        refused(client, answer, (415, *words[1:]) if client == "gemini" else words, 415)
+        words = error_codes(client, "invalid_request")
+        assert_refused(client, answer, (415, *words[1:]) if client == "gemini" else words, 415)
         assert peak < 5_000_000
-        assert house.upstream.requests == []
+        assert harness.upstream.requests == []
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("client", ["chat", "messages"])
@@ -152,49 +161,49 @@ def test_what_is_huge_is_one_value_and_no_more(client: str, many: bytes, where: 
     gateway = Gateway(config_for("one"), {"one": Scripted(HELLO)})
     path, body = request_of(client)
     data = body.replace(b'"hello"', many) if where == "prompt" else body[:-1] + b',"x":' + many + b"}"
-    answer = asyncio.run(ask(gateway, "POST", path, data))
+    answer = asyncio.run(handle(gateway, "POST", path, data))
     assert answer.status == (200 if where == "unknown" or many.startswith(b'"') else 400)
 
 
-TWICE: dict[str, Callable[[bytes], bytes]] = {
+DUPLICATE_KEYS: dict[str, Callable[[bytes], bytes]] = {
     "C13-the-model": lambda body: body.replace(b'"model"', b'"model": "none-such", "model"', 1),
     "C13-deep-in-a-turn": lambda body: body.replace(b'"content"', b'"content": "first", "content"', 1),
     "C13-in-other-letters": lambda body: body.replace(b'"model"', rb'"mod\u0065l": "none-such", "model"', 1),
 }
 
 
-@pytest.mark.parametrize("how", TWICE)
+@pytest.mark.parametrize("how", DUPLICATE_KEYS)
 @pytest.mark.parametrize(
     "client", [name for name in DIALECTS if name not in ("gemini", "llama_stack", "llama_stack_completion")]
 )
-def test_of_duplicate_keys_the_last_counts_for_everybody(house: House, how: str, client: str) -> None:
+def test_of_duplicate_keys_the_last_counts_for_everybody(harness: GatewayHarness, how: str, client: str) -> None:
     """Also for a server of the client's own dialect, who gets the bytes: of two members it might read the first."""
 
-    async def scene() -> None:
-        path, body = asking(client, f"{client}-small", "hello", streamed=False)
-        data = TWICE[how](json.dumps(body).encode())
-        house.upstream.script(well(client, streamed=False))
-        answer = await house.finish(await house.send(path, data))
-        fine(client, answer, streamed=False)
-        got = house.upstream.requests[0].body
+    async def scenario() -> None:
+        path, body = client_request(client, f"{client}-small", "hello", streamed=False)
+        data = DUPLICATE_KEYS[how](json.dumps(body).encode())
+        harness.upstream.script(valid_response(client, streamed=False))
+        answer = await harness.read_response(await harness.post(path, data))
+        assert_completed(client, answer, streamed=False)
+        got = harness.upstream.requests[0].body
         once = json.loads(got, object_pairs_hook=lambda members: members)
         assert sorted(name for name, _ in once) == sorted(body)
         assert (json.loads(got), b"none-such" in got, b"first" in got) == (body, False, False)
-        assert house.line()["model"] == f"{client}-small"
+        assert harness.access_log_line()["model"] == f"{client}-small"
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @every_client
-def test_c13_without_duplicates_the_bytes_are_the_clients(house: House, client: str) -> None:
-    async def scene() -> None:
-        path, body = asking(client, f"{client}-small", "h\u00e9llo", streamed=False)
+def test_c13_without_duplicates_the_bytes_are_the_clients(harness: GatewayHarness, client: str) -> None:
+    async def scenario() -> None:
+        path, body = client_request(client, f"{client}-small", "h\u00e9llo", streamed=False)
         data = json.dumps(body, indent=1).encode()
-        house.upstream.script(well(client, streamed=False))
-        fine(client, await house.finish(await house.send(path, data)), streamed=False)
-        assert house.upstream.requests[0].body == data
+        harness.upstream.script(valid_response(client, streamed=False))
+        assert_completed(client, await harness.read_response(await harness.post(path, data)), streamed=False)
+        assert harness.upstream.requests[0].body == data
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @every_client
@@ -202,13 +211,13 @@ def test_c13_without_duplicates_the_bytes_are_the_clients(house: House, client: 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", "text/html;q=0.5", ""])
 @pytest.mark.parametrize("upstream", ["same", "chat"])
 def test_c25_what_is_accepted_does_not_say_whether_to_stream(
-    house: House, client: str, upstream: str, accept: str, *, streamed: bool
+    harness: GatewayHarness, client: str, upstream: str, accept: str, *, streamed: bool
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         there = client if upstream == "same" else upstream
-        house.upstream.script(well(there, streamed=streamed))
-        path, body = asking(client, f"{there}-small", "hello", streamed=streamed)
-        caller = await house.send(path, json.dumps(body).encode(), f"accept: {accept}")
-        fine(client, await house.finish(caller), streamed=streamed)
+        harness.upstream.script(valid_response(there, streamed=streamed))
+        path, body = client_request(client, f"{there}-small", "hello", streamed=streamed)
+        raw_client = await harness.post(path, json.dumps(body).encode(), f"accept: {accept}")
+        assert_completed(client, await harness.read_response(raw_client), streamed=streamed)
 
-    house.play(scene())
+    harness.run(scenario())

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.heard import words_of
-from tests.faults.house import PATHS, House, fine, refused, well
-from tests.faults.wires import TALKERS
+from tests.faults.client_view import error_codes
+from tests.faults.harness import PATHS, GatewayHarness, assert_completed, assert_refused, valid_response
+from tests.faults.wire_responses import WITH_TOOLS
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 SCHEMA: JSONObject = {"type": "object", "properties": {"place": {"type": "string"}}}
-SAID = re.compile(r"word-\w+")
+WORD = re.compile(r"word-\w+")
 
 
 def user(client: str, text: str) -> JSON:
@@ -86,7 +86,7 @@ def system(client: str, text: str) -> JSON:
     return user(client, text) if client == "gemini" else {"role": "system", "content": text}
 
 
-def asked(client: str, upstream: str, turns: list[JSON]) -> tuple[str, JSONObject]:
+def upstream_body(client: str, upstream: str, turns: list[JSON]) -> tuple[str, JSONObject]:
     """Where a client posts a conversation, and the request."""
     name = f"{upstream}-small"
     function: JSONObject = {"name": "weather", "parameters": SCHEMA}
@@ -147,7 +147,7 @@ def turns_of(client: str, name: str) -> list[JSON]:
     }[name]
 
 
-TAKEN = (
+ACCEPTED = (
     "system-in-the-middle",
     "system-at-the-end",
     "only-system",
@@ -167,25 +167,27 @@ TAKEN = (
 )
 
 
-@pytest.mark.parametrize("upstream", TALKERS)
-@pytest.mark.parametrize("client", TALKERS)
-@pytest.mark.parametrize("name", [pytest.param(name, id=f"C17-{name}") for name in TAKEN])
-def test_what_is_odd_is_taken_and_all_of_it_passed_on(house: House, name: str, client: str, upstream: str) -> None:
-    async def scene() -> None:
-        path, body = asked(client, upstream, turns_of(client, name))
-        house.upstream.script(well(upstream, streamed=False))
-        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
-        fine(client, answer, streamed=False)
-        got = house.upstream.requests[0].body.decode()
-        missing = {word for word in SAID.findall(json.dumps(body)) if word not in got}  # chunks of a turn are joined
+@pytest.mark.parametrize("upstream", WITH_TOOLS)
+@pytest.mark.parametrize("client", WITH_TOOLS)
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"C17-{name}") for name in ACCEPTED])
+def test_what_is_odd_is_taken_and_all_of_it_passed_on(
+    harness: GatewayHarness, name: str, client: str, upstream: str
+) -> None:
+    async def scenario() -> None:
+        path, body = upstream_body(client, upstream, turns_of(client, name))
+        harness.upstream.script(valid_response(upstream, streamed=False))
+        answer = await harness.read_response(await harness.post(path, json.dumps(body).encode()))
+        assert_completed(client, answer, streamed=False)
+        got = harness.upstream.requests[0].body.decode()
+        missing = {word for word in WORD.findall(json.dumps(body)) if word not in got}  # chunks of a turn are joined
         assert not missing or "dropped" in answer.headers.get("x-xenoglot-losses", ""), (missing, got)
         if client == upstream:
             assert json.loads(got) == body
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-def broken_turn(client: str, name: str) -> JSON:
+def malformed_turn(client: str, name: str) -> JSON:
     """A turn that is none."""
     content = "parts" if client == "gemini" else "content"
     text: JSON = [{"text": HELLO}] if client == "gemini" else HELLO
@@ -198,50 +200,54 @@ def broken_turn(client: str, name: str) -> JSON:
     }[name]
 
 
-REFUSED = ("an-unknown-role", "a-role-that-is-no-text", "no-object", "null", "content-that-is-a-number")
+REJECTED = ("an-unknown-role", "a-role-that-is-no-text", "no-object", "null", "content-that-is-a-number")
 
 
 @pytest.mark.parametrize("upstream", ["chat", "messages"])
-@pytest.mark.parametrize("client", TALKERS)
-@pytest.mark.parametrize("name", [pytest.param(name, id=f"C17-{name}") for name in REFUSED])
-def test_what_is_no_turn_is_refused_by_its_place(house: House, name: str, client: str, upstream: str) -> None:
+@pytest.mark.parametrize("client", WITH_TOOLS)
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"C17-{name}") for name in REJECTED])
+def test_what_is_no_turn_is_refused_by_its_place(
+    harness: GatewayHarness, name: str, client: str, upstream: str
+) -> None:
     if (client, name) == ("ollama", "an-unknown-role"):
         return  # see below
 
-    async def scene() -> None:
-        path, body = asked(client, upstream, [user(client, AGAIN), broken_turn(client, name)])
-        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
-        told = refused(client, answer, words_of(client, "invalid_request"), 400)
+    async def scenario() -> None:
+        path, body = upstream_body(client, upstream, [user(client, AGAIN), malformed_turn(client, name)])
+        answer = await harness.read_response(await harness.post(path, json.dumps(body).encode()))
+        told = assert_refused(client, answer, error_codes(client, "invalid_request"), 400)
         field = {"gemini": "contents", "responses": "input"}.get(client, "messages")
         assert re.match(rf"{field}(\[1\]|\.1)", told.message), told
-        assert house.upstream.requests == []
+        assert harness.upstream.requests == []
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("upstream", ["chat", "messages"])
-@pytest.mark.parametrize("client", TALKERS)
-def test_c17_no_conversation_at_all(house: House, client: str, upstream: str) -> None:
-    async def scene() -> None:
-        house.upstream.script(well(upstream, streamed=False))
-        path, body = asked(client, upstream, [])
-        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
+@pytest.mark.parametrize("client", WITH_TOOLS)
+def test_c17_no_conversation_at_all(harness: GatewayHarness, client: str, upstream: str) -> None:
+    async def scenario() -> None:
+        harness.upstream.script(valid_response(upstream, streamed=False))
+        path, body = upstream_body(client, upstream, [])
+        answer = await harness.read_response(await harness.post(path, json.dumps(body).encode()))
         assert answer.status in {200, 400}, answer.raw
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-@pytest.mark.parametrize("upstream", TALKERS)
-def test_c17_roles_that_a_template_of_ollamas_may_know(house: House, upstream: str) -> None:
+@pytest.mark.parametrize("upstream", WITH_TOOLS)
+def test_c17_roles_that_a_template_of_ollamas_may_know(harness: GatewayHarness, upstream: str) -> None:
     """Its server takes any; elsewhere there is no saying it, which is told."""
 
-    async def scene() -> None:
-        house.upstream.script(well(upstream, streamed=False))
-        path, body = asked("ollama", upstream, [user("ollama", AGAIN), broken_turn("ollama", "an-unknown-role")])
-        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
-        fine("ollama", answer, streamed=False)
-        got = b"wizard" in house.upstream.requests[0].body
+    async def scenario() -> None:
+        harness.upstream.script(valid_response(upstream, streamed=False))
+        path, body = upstream_body(
+            "ollama", upstream, [user("ollama", AGAIN), malformed_turn("ollama", "an-unknown-role")]
+        )
+        answer = await harness.read_response(await harness.post(path, json.dumps(body).encode()))
+        assert_completed("ollama", answer, streamed=False)
+        got = b"wizard" in harness.upstream.requests[0].body
         told = "$.messages[1].content[0]" in answer.headers.get("x-xenoglot-losses", "")
         assert (got, told) == ((True, False) if upstream == "ollama" else (False, True))
 
-    house.play(scene())
+    harness.run(scenario())

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cases import BOTH, gone, mode_of
-from tests.faults.house import House, asking, fine, push, stream, well, within_reason
-from tests.faults.wires import DIALECTS, HELLO, error_body
+from tests.faults.fault_cases import BOTH, mode_of, wait_until_disconnected
+from tests.faults.harness import (
+    GatewayHarness,
+    advance,
+    assert_completed,
+    client_request,
+    streamed_response,
+    valid_response,
+    wait_until,
+)
+from tests.faults.wire_responses import DIALECTS, HELLO, error_body
 from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import Body, Hang, Respond, ResponseHead, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from tests.faults.house import Caller
+    from tests.faults.harness import RawClient
     from xenoglot.model.json import JSONObject
     from xenoglot.testing.script import Step
 
@@ -28,98 +36,102 @@ every_pair = pytest.mark.parametrize(("client", "upstream"), [(client, up) for c
 GO_ON = "go on"
 
 
-async def left(house: House, caller: Caller, how: str = "reset") -> JSONObject:
+async def disconnect(harness: GatewayHarness, raw_client: RawClient, how: str = "reset") -> JSONObject:
     """Have a client leave; return the line in the log once everything is over."""
     if how == "reset":
-        caller.transport.abort()
+        raw_client.transport.abort()
     else:
-        caller.transport.close()
-    await gone(house)
-    await within_reason(lambda: bool(house.lines.lines), "the request is written down")
-    return house.line()
+        raw_client.transport.close()
+    await wait_until_disconnected(harness)
+    await wait_until(lambda: bool(harness.access_log.lines), "the request is written down")
+    return harness.access_log_line()
 
 
 @every_pair
 @pytest.mark.parametrize("streamed", [False, True], ids=["C03-whole", "C01-streamed"])
-def test_before_the_upstreams_head(house: House, client: str, upstream: str, *, streamed: bool) -> None:
-    async def scene() -> None:
-        house.upstream.script((Hang(),))
-        caller = await house.call(client, f"{upstream}-small", streamed=streamed)
-        await house.asked()
-        line = await left(house, caller)
+def test_before_the_upstreams_head(harness: GatewayHarness, client: str, upstream: str, *, streamed: bool) -> None:
+    async def scenario() -> None:
+        harness.upstream.script((Hang(),))
+        raw_client = await harness.start_request(client, f"{upstream}-small", streamed=streamed)
+        await harness.wait_for_upstream_requests()
+        line = await disconnect(harness, raw_client)
         assert (line["status"], line["failure"], line["usage"], line["tries"]) == (499, "cancelled", None, 1)
-        assert len(house.upstream.requests) == 1
+        assert len(harness.upstream.requests) == 1
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("size", [1_000, 70_000, 140_000, 1_000_000])
-def test_c01_however_much_the_client_has_said(house: House, size: int, client: str) -> None:
+def test_c01_however_much_the_client_has_said(harness: GatewayHarness, size: int, client: str) -> None:
     """A body that was there before anybody asked for it is as good as one that was waited for."""
 
-    async def scene() -> None:
-        house.upstream.script((Hang(),))
-        path, body = asking(client, "chat-small", "x" * size, streamed=True)
-        caller = await house.send(path, json.dumps(body).encode())
-        await house.asked()
-        line = await left(house, caller)
+    async def scenario() -> None:
+        harness.upstream.script((Hang(),))
+        path, body = client_request(client, "chat-small", "x" * size, streamed=True)
+        raw_client = await harness.post(path, json.dumps(body).encode())
+        await harness.wait_for_upstream_requests()
+        line = await disconnect(harness, raw_client)
         assert (line["failure"], line["tries"]) == ("cancelled", 1)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("size", [1_000, 70_000, 140_000, 1_000_000])
-def test_c27_however_much_was_said_before(house: House, size: int) -> None:
+def test_c27_however_much_was_said_before(harness: GatewayHarness, size: int) -> None:
     """The next request on the connection is read."""
 
-    async def scene() -> None:
-        house.upstream.script(ScriptRule(steps=well("chat", streamed=False)))
-        path, body = asking("chat", "chat-small", "x" * size, streamed=False)
+    async def scenario() -> None:
+        harness.upstream.script(ScriptRule(steps=valid_response("chat", streamed=False)))
+        path, body = client_request("chat", "chat-small", "x" * size, streamed=False)
         data = json.dumps(body).encode()
-        caller = await house.send(path, data)
-        await within_reason(lambda: caller.over, "the first is answered")
-        caller.reader = MessageReader("response")
-        key = house.canaries.client_key
+        raw_client = await harness.post(path, data)
+        await wait_until(lambda: raw_client.finished, "the first is answered")
+        raw_client.reader = MessageReader("response")
+        key = harness.canaries.client_key
         head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-length: {len(data)}\r\n\r\n"
-        caller.transport.write(head.encode() + data)
-        fine("chat", await house.finish(caller), streamed=False)
+        raw_client.transport.write(head.encode() + data)
+        assert_completed("chat", await harness.read_response(raw_client), streamed=False)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-def part_of(upstream: str, where: str) -> list[bytes]:
+def frames_up_to(upstream: str, where: str) -> list[bytes]:
     """The frames up to some place in a stream."""
     wire = HELLO[upstream]
-    begun = list(wire.begun)
-    return {"first": begun, "middle": [*begun, *wire.more], "last": [*begun, *wire.more, *wire.ended]}[where]
+    begun = list(wire.first_frames)
+    return {
+        "first": begun,
+        "middle": [*begun, *wire.middle_frames],
+        "last": [*begun, *wire.middle_frames, *wire.last_frames],
+    }[where]
 
 
 @every_pair
 @pytest.mark.parametrize("how", ["reset", "fin"])
 @pytest.mark.parametrize("where", ["C02-first", "C02-middle", "C02-last"])
-def test_in_the_middle_of_a_stream(house: House, where: str, how: str, client: str, upstream: str) -> None:
-    async def scene() -> None:
+def test_in_the_middle_of_a_stream(harness: GatewayHarness, where: str, how: str, client: str, upstream: str) -> None:
+    async def scenario() -> None:
         place = where.removeprefix("C02-")
         ending: tuple[Step, ...] = (Hang(),)
-        house.upstream.script(stream(upstream, *part_of(upstream, place), ending=ending))
-        caller = await house.call(client, f"{upstream}-small", streamed=True)
-        await within_reason(lambda: b"Hel" in caller.reader.raw, "the first word comes")
-        await within_reason(lambda: place == "first" or b"lo" in caller.reader.raw, "the second word comes")
-        await within_reason(lambda: place != "last" or ended_or_silent(house, upstream), "the end comes")
-        line = await left(house, caller, how)
-        assert len(house.upstream.requests) == 1
+        harness.upstream.script(streamed_response(upstream, *frames_up_to(upstream, place), ending=ending))
+        raw_client = await harness.start_request(client, f"{upstream}-small", streamed=True)
+        await wait_until(lambda: b"Hel" in raw_client.reader.raw, "the first word comes")
+        await wait_until(lambda: place == "first" or b"lo" in raw_client.reader.raw, "the second word comes")
+        await wait_until(lambda: place != "last" or has_sent_all(harness, upstream), "the end comes")
+        line = await disconnect(harness, raw_client, how)
+        assert len(harness.upstream.requests) == 1
         if line["failure"] is not None:  # a wire without a mark is at its end where that is told
             assert (line["failure"], line["status"]) == ("cancelled", 200)
         assert_usage(line, upstream, place)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-def ended_or_silent(house: House, upstream: str) -> bool:
+def has_sent_all(harness: GatewayHarness, upstream: str) -> bool:
     """Whether the upstream has sent all that the script has."""
-    sent = sum(len(frame) for frame in part_of(upstream, "last"))
-    return all(connection.sent_bytes >= sent for connection in house.upstream.connections)
+    sent = sum(len(frame) for frame in frames_up_to(upstream, "last"))
+    return all(connection.sent_bytes >= sent for connection in harness.upstream.connections)
 
 
 def assert_usage(line: JSONObject, upstream: str, place: str) -> None:
@@ -136,21 +148,21 @@ def assert_usage(line: JSONObject, upstream: str, place: str) -> None:
 
 
 @every_pair
-def test_c03_while_a_whole_answer_comes(house: House, client: str, upstream: str) -> None:
-    async def scene() -> None:
+def test_c03_while_a_whole_answer_comes(harness: GatewayHarness, client: str, upstream: str) -> None:
+    async def scenario() -> None:
         wire = HELLO[upstream]
         head = ResponseHead(200, (("content-type", "application/json"),), chunked=False, length=len(wire.whole))
-        house.upstream.script((head, Body(wire.whole[:20]), Hang()))
-        caller = await house.call(client, f"{upstream}-small", streamed=False)
-        await house.asked()
-        await within_reason(lambda: bool(house.upstream.connections[0].sent_bytes), "half of the answer is sent")
-        line = await left(house, caller)
+        harness.upstream.script((head, Body(wire.whole[:20]), Hang()))
+        raw_client = await harness.start_request(client, f"{upstream}-small", streamed=False)
+        await harness.wait_for_upstream_requests()
+        await wait_until(lambda: bool(harness.upstream.connections[0].sent_bytes), "half of the answer is sent")
+        line = await disconnect(harness, raw_client)
         assert (line["status"], line["failure"], line["usage"]) == (499, "cancelled", None)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-class Patient(House):
+class PatientHarness(GatewayHarness):
     """Tries three times with long waits; `two-small` has two targets, and `few-small` one place and a queue."""
 
     def _config(self) -> JSONObject:
@@ -162,12 +174,12 @@ class Patient(House):
 
 
 @pytest.fixture(scope="module")
-def patient() -> Generator[House]:
-    """Give such a house, whose chance is always the same."""
+def patient() -> Generator[GatewayHarness]:
+    """Give such a harness, whose chance is always the same."""
     with ExitStack() as stack:
-        house = Patient(retry={"attempts": 3, "base": 8.0, "cap": 8.0}).start(stack)
-        house.gateway.dispatcher.chance = lambda: 0.9
-        yield house
+        harness = PatientHarness(retry={"attempts": 3, "base": 8.0, "cap": 8.0}).start(stack)
+        harness.gateway.dispatcher.chance = lambda: 0.9
+        yield harness
 
 
 DOWN = Respond(503, (("content-type", "application/json"), ("connection", "close")), error_body("chat", "down"))
@@ -177,67 +189,69 @@ each_mode = pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
 
 @every_client
 @each_mode
-def test_c04_while_another_try_is_waited_for(patient: House, client: str, *, streamed: bool) -> None:
-    async def scene() -> None:
+def test_c04_while_another_try_is_waited_for(patient: GatewayHarness, client: str, *, streamed: bool) -> None:
+    async def scenario() -> None:
         patient.upstream.script((DOWN,))
-        caller = await patient.call(client, "chat-small", streamed=streamed)
-        await patient.asked()
-        await push(5.0)
-        assert (len(patient.upstream.requests), caller.over) == (1, False)
-        line = await left(patient, caller)
-        await push(60.0)
+        raw_client = await patient.start_request(client, "chat-small", streamed=streamed)
+        await patient.wait_for_upstream_requests()
+        await advance(5.0)
+        assert (len(patient.upstream.requests), raw_client.finished) == (1, False)
+        line = await disconnect(patient, raw_client)
+        await advance(60.0)
         assert len(patient.upstream.requests) == 1
         assert (line["failure"], line["tries"]) == ("cancelled", 1)
 
-    patient.play(scene())
+    patient.run(scenario())
 
 
 @every_client
 @each_mode
-def test_c04_while_a_place_is_waited_for(patient: House, client: str, *, streamed: bool) -> None:
-    async def scene() -> None:
-        patient.upstream.script(ScriptRule(steps=(WaitEvent(GO_ON), *well("chat", streamed=streamed))))
-        first = await patient.call(client, "few-small", streamed=streamed)
-        await patient.asked()
-        second, third = [await patient.call(client, "few-small", streamed=streamed) for _ in range(2)]
-        await push(5.0)
+def test_c04_while_a_place_is_waited_for(patient: GatewayHarness, client: str, *, streamed: bool) -> None:
+    async def scenario() -> None:
+        patient.upstream.script(ScriptRule(steps=(WaitEvent(GO_ON), *valid_response("chat", streamed=streamed))))
+        first = await patient.start_request(client, "few-small", streamed=streamed)
+        await patient.wait_for_upstream_requests()
+        second, third = [await patient.start_request(client, "few-small", streamed=streamed) for _ in range(2)]
+        await advance(5.0)
         second.transport.abort()
-        await within_reason(lambda: len(patient.lines.lines) == 1, "the second is over")
-        assert patient.line()["tries"] == 0
+        await wait_until(lambda: len(patient.access_log.lines) == 1, "the second is over")
+        assert patient.access_log_line()["tries"] == 0
         patient.upstream.release(GO_ON)
-        for caller in (first, third):
-            fine(client, await patient.finish(caller), streamed=streamed)
+        for raw_client in (first, third):
+            assert_completed(client, await patient.read_response(raw_client), streamed=streamed)
         assert len(patient.upstream.requests) == 2
 
-    patient.play(scene())
+    patient.run(scenario())
 
 
 @every_client
 @each_mode
 @pytest.mark.parametrize("asked", [1, 2])
-def test_c04_while_one_of_two_targets_is_asked(patient: House, client: str, asked: int, *, streamed: bool) -> None:
-    async def scene() -> None:
+def test_c04_while_one_of_two_targets_is_asked(
+    patient: GatewayHarness, client: str, asked: int, *, streamed: bool
+) -> None:
+    async def scenario() -> None:
         steps: Iterator[Sequence[Step]] = iter([(Hang(),)] if asked == 1 else [(DOWN,), (Hang(),)])
         patient.upstream.script(ScriptRule(steps=lambda _: next(steps)))
-        caller = await patient.call(client, "two-small", streamed=streamed)
-        await patient.asked(asked)
-        line = await left(patient, caller)
-        await push(60.0)
+        raw_client = await patient.start_request(client, "two-small", streamed=streamed)
+        await patient.wait_for_upstream_requests(asked)
+        line = await disconnect(patient, raw_client)
+        await advance(60.0)
         assert len(patient.upstream.requests) == asked
         assert (line["failure"], line["tries"]) == ("cancelled", asked)
 
-    patient.play(scene())
+    patient.run(scenario())
 
 
 @every_client
 @each_mode
-def test_c01_the_place_is_given_back(patient: House, client: str, *, streamed: bool) -> None:
-    async def scene() -> None:
-        steps = iter([(Hang(),), well("chat", streamed=streamed)])
+def test_c01_the_place_is_given_back(patient: GatewayHarness, client: str, *, streamed: bool) -> None:
+    async def scenario() -> None:
+        steps = iter([(Hang(),), valid_response("chat", streamed=streamed)])
         patient.upstream.script(ScriptRule(steps=lambda _: next(steps)))
-        caller = await patient.call(client, "few-small", streamed=streamed)
-        await patient.asked()
-        await left(patient, caller)
-        fine(client, await patient.ask(client, "few-small", streamed=streamed), streamed=streamed)
+        raw_client = await patient.start_request(client, "few-small", streamed=streamed)
+        await patient.wait_for_upstream_requests()
+        await disconnect(patient, raw_client)
+        assert_completed(client, await patient.request(client, "few-small", streamed=streamed), streamed=streamed)
 
-    patient.play(scene())
+    patient.run(scenario())

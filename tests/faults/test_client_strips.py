@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.house import House
+from tests.faults.harness import GatewayHarness
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get
@@ -106,13 +106,13 @@ ANSWERS = {"gemini": GEMINI, "chat": CHAT, "messages": MESSAGES, "responses": RE
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give a house whose gateway stores; nothing is said of what clients strip."""
+def harness() -> Generator[GatewayHarness]:
+    """Give a harness whose gateway stores; nothing is said of what clients strip."""
     with ExitStack() as stack:
-        yield House(more={"store": {"url": "memory"}}).start(stack)
+        yield GatewayHarness(more={"store": {"url": "memory"}}).start(stack)
 
 
-def answering(upstream: str, body: JSONObject, *, streamed: bool) -> Respond:
+def upstream_steps(upstream: str, body: JSONObject, *, streamed: bool) -> Respond:
     """Return the step of an upstream that answers `body`."""
     kind, data = "application/json", json.dumps(body).encode()
     if streamed:
@@ -122,7 +122,7 @@ def answering(upstream: str, body: JSONObject, *, streamed: bool) -> Respond:
     return Respond(200, (("content-type", kind),), data)
 
 
-def brought_back(client: str, call: ToolCall) -> list[JSON]:
+def turns_with_result(client: str, call: ToolCall) -> list[JSON]:
     """Return the turns of a second request: the call as a client writes it that knows no more of it, and its result."""
     if client == "messages":
         use: JSON = {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
@@ -145,11 +145,13 @@ CASES = [
 
 @pytest.mark.parametrize("streamed", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 @pytest.mark.parametrize(("upstream", "client"), CASES)
-def test_what_the_upstream_sealed_comes_back(house: House, upstream: str, client: str, *, streamed: bool) -> None:
+def test_what_the_upstream_sealed_comes_back(
+    harness: GatewayHarness, upstream: str, client: str, *, streamed: bool
+) -> None:
     """findings-clients-5: two turns with a call; the second request to the upstream has what the client left out."""
 
     async def turn(turns: list[JSON]) -> tuple[JSON, bytes]:
-        house.upstream.script([answering(upstream, ANSWERS[upstream], streamed=streamed)])
+        harness.upstream.script([upstream_steps(upstream, ANSWERS[upstream], streamed=streamed)])
         body: JSONObject = {
             "model": f"{upstream}-small",
             "max_tokens": 99,
@@ -157,24 +159,24 @@ def test_what_the_upstream_sealed_comes_back(house: House, upstream: str, client
             "tools": TOOLS[client],
             "stream": streamed,
         }
-        answer = await house.finish(await house.send(PATHS[client], json.dumps(body).encode()))
+        answer = await harness.read_response(await harness.post(PATHS[client], json.dumps(body).encode()))
         assert answer.status == 200, answer.body
-        return json.loads(house.upstream.requests[-1].body), answer.body
+        return json.loads(harness.upstream.requests[-1].body), answer.body
 
-    async def scene() -> None:
+    async def scenario() -> None:
         first, body = await turn([ASK])
         assert SEAL not in json.dumps(first)
-        answered = call_in(client, body, streamed=streamed)
-        second, _ = await turn([ASK, *brought_back(client, answered)])
+        answered = tool_call_of(client, body, streamed=streamed)
+        second, _ = await turn([ASK, *turns_with_result(client, answered)])
         assert SEAL in json.dumps(second)
         if upstream == "gemini":  # Gemini 3 refuses it anywhere but on the call
             (part,) = second["contents"][1]["parts"]
             assert (part["functionCall"]["name"], part["thoughtSignature"]) == ("weather", SEAL)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-def call_in(client: str, body: bytes, *, streamed: bool) -> ToolCall:
+def tool_call_of(client: str, body: bytes, *, streamed: bool) -> ToolCall:
     """Return the call in what the client got."""
     dialect = get(client)
     if streamed:
@@ -185,7 +187,7 @@ def call_in(client: str, body: bytes, *, streamed: bool) -> ToolCall:
     return next(part for part in response.candidates[0].content if isinstance(part, ToolCall))
 
 
-THOUGHTFUL: JSONObject = {
+WITH_REASONING: JSONObject = {
     **GEMINI,
     "candidates": [
         {
@@ -206,14 +208,16 @@ THOUGHTFUL: JSONObject = {
 
 
 @pytest.mark.parametrize("streamed", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
-def test_gemini_3_gets_each_signature_where_it_was_from_a_client_with_thoughts(house: House, *, streamed: bool) -> None:
+def test_gemini_3_gets_each_signature_where_it_was_from_a_client_with_thoughts(
+    harness: GatewayHarness, *, streamed: bool
+) -> None:
     """The first call of a step has the signature; the client brings its thought back, and it has none of its own.
 
     See https://ai.google.dev/gemini-api/docs/thought-signatures.
     """
 
     async def turn(turns: list[JSON]) -> tuple[JSON, bytes]:
-        house.upstream.script([answering("gemini", THOUGHTFUL, streamed=streamed)])
+        harness.upstream.script([upstream_steps("gemini", WITH_REASONING, streamed=streamed)])
         body: JSONObject = {
             "model": "gemini-small",
             "max_tokens": 9999,
@@ -222,11 +226,11 @@ def test_gemini_3_gets_each_signature_where_it_was_from_a_client_with_thoughts(h
             "tools": TOOLS["messages"],
             "stream": streamed,
         }
-        answer = await house.finish(await house.send(PATHS["messages"], json.dumps(body).encode()))
+        answer = await harness.read_response(await harness.post(PATHS["messages"], json.dumps(body).encode()))
         assert answer.status == 200, answer.body
-        return json.loads(house.upstream.requests[-1].body), answer.body
+        return json.loads(harness.upstream.requests[-1].body), answer.body
 
-    async def scene() -> None:
+    async def scenario() -> None:
         _, body = await turn([ASK])
         dialect = get("messages")
         if streamed:
@@ -249,4 +253,4 @@ def test_gemini_3_gets_each_signature_where_it_was_from_a_client_with_thoughts(h
         sealed = [] if not streamed else [("", "d29yZHM=")]
         assert parts == [said, *sealed, ({"city": "Lyon"}, SEAL), ({"city": "Nice"}, None)]
 
-    house.play(scene())
+    harness.run(scenario())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.house import House, asking, fine, well
-from tests.faults.wires import TALKERS
+from tests.faults.harness import GatewayHarness, assert_completed, client_request, valid_response
+from tests.faults.wire_responses import WITH_TOOLS
 from xenoglot.testing.canned import answers
 from xenoglot.testing.script import ScriptRule
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PLACE: JSONObject = {"type": "object", "properties": {"place": {"type": "string"}}}
 
 
-def declared(client: str, name: str, schema: JSONObject) -> JSON:
+def tool_definition(client: str, name: str, schema: JSONObject) -> JSON:
     """A tool in a client's words."""
     function: JSONObject = {"name": name, "description": "What it does.", "parameters": schema}
     match client:
@@ -38,7 +38,7 @@ def declared(client: str, name: str, schema: JSONObject) -> JSON:
             return {"type": "function", "function": function}
 
 
-def names_in(upstream: str, body: JSONObject) -> list[str]:
+def tool_names(upstream: str, body: JSONObject) -> list[str]:
     """The names of tools that an upstream got."""
     tools: list[JSONObject] = body["tools"]
     match upstream:
@@ -52,9 +52,9 @@ def names_in(upstream: str, body: JSONObject) -> list[str]:
             return [tool["function"]["name"] for tool in tools]
 
 
-def asked(client: str, upstream: str, tools: list[JSON], *, streamed: bool = False) -> tuple[str, bytes]:
+def request_body(client: str, upstream: str, tools: list[JSON], *, streamed: bool = False) -> tuple[str, bytes]:
     """Where a client posts a question with tools, and the bytes."""
-    path, body = asking(client, f"{upstream}-small", "Hi", streamed=streamed)
+    path, body = client_request(client, f"{upstream}-small", "Hi", streamed=streamed)
     return path, json.dumps(body | {"tools": tools}).encode()
 
 
@@ -67,8 +67,8 @@ NAMES = {
 }
 
 
-EACH = [("chat", name) for name in TALKERS] + [(name, "chat") for name in TALKERS[1:]]
-ALL = [(client, upstream) for client in TALKERS for upstream in TALKERS]
+EACH = [("chat", name) for name in WITH_TOOLS] + [(name, "chat") for name in WITH_TOOLS[1:]]
+ALL = [(client, upstream) for client in WITH_TOOLS for upstream in WITH_TOOLS]
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -81,22 +81,24 @@ ALL = [(client, upstream) for client in TALKERS for upstream in TALKERS]
     ],
 )
 def test_a_call_comes_back_under_the_clients_name(
-    house: House, which: str, client: str, upstream: str, *, streamed: bool
+    harness: GatewayHarness, which: str, client: str, upstream: str, *, streamed: bool
 ) -> None:
     """Two names that differ at the end alone stay two."""
     name, other = NAMES[which], NAMES[which] + "2"
     sent: list[str] = []
 
     def steps(received: Received) -> Sequence[Step]:
-        sent.extend(names_in(upstream, json.loads(received.body)))
+        sent.extend(tool_names(upstream, json.loads(received.body)))
         answer = answers(upstream, text=(), tool=(sent[0], '{"place": "Paris"}'))
         closing = (("connection", "close"),)
         return answer.streamed(headers=closing) if streamed else answer.once(headers=closing)
 
-    async def scene() -> None:
-        house.upstream.script(ScriptRule(steps=steps))
-        path, body = asked(client, upstream, [declared(client, one, PLACE) for one in (name, other)], streamed=streamed)
-        answer = await house.finish(await house.send(path, body))
+    async def scenario() -> None:
+        harness.upstream.script(ScriptRule(steps=steps))
+        path, body = request_body(
+            client, upstream, [tool_definition(client, one, PLACE) for one in (name, other)], streamed=streamed
+        )
+        answer = await harness.read_response(await harness.post(path, body))
         assert (answer.status, answer.complete) == (200, True), answer.raw
         assert len(set(sent)) == 2
         said = answer.body.decode()
@@ -104,10 +106,10 @@ def test_a_call_comes_back_under_the_clients_name(
         assert sent[0] == name or f'"{sent[0]}"' not in said, said
         assert sent == [name, other] if client == upstream else all(len(one) <= 128 for one in sent)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-def large(number: int) -> JSONObject:
+def large_schema(number: int) -> JSONObject:
     """A schema of two thousand bytes."""
     properties: JSONObject = {
         f"field_{number}_{index}": {"type": "string", "description": "word " * 8} for index in range(25)
@@ -140,7 +142,7 @@ LAUGHS: JSONObject = {
 """Ten small definitions that are billions of schemas when each reference is written out."""
 
 SCHEMAS: dict[str, list[JSONObject]] = {
-    "five-hundred": [large(number) for number in range(500)],
+    "five-hundred": [large_schema(number) for number in range(500)],
     "a-regex-bomb": [BOMB],
     "many-brackets": [BOMBS],
     "a-circle": [CIRCLE],
@@ -151,25 +153,27 @@ SCHEMAS: dict[str, list[JSONObject]] = {
 
 @pytest.mark.parametrize(("client", "upstream"), EACH)
 @pytest.mark.parametrize("which", [pytest.param(name, id=f"C19-{name}") for name in SCHEMAS])
-def test_schemas_are_passed_on_and_not_run(house: House, which: str, client: str, upstream: str) -> None:
-    async def scene() -> None:
-        house.upstream.script(well(upstream, streamed=False))
-        tools = [declared(client, f"tool_{number}", schema) for number, schema in enumerate(SCHEMAS[which])]
-        path, body = asked(client, upstream, tools)
-        answer = await house.finish(await house.send(path, body))
-        fine(client, answer, streamed=False)
-        got = house.upstream.requests[0].body
-        assert len(names_in(upstream, json.loads(got))) == len(tools)
+def test_schemas_are_passed_on_and_not_run(harness: GatewayHarness, which: str, client: str, upstream: str) -> None:
+    async def scenario() -> None:
+        harness.upstream.script(valid_response(upstream, streamed=False))
+        tools = [tool_definition(client, f"tool_{number}", schema) for number, schema in enumerate(SCHEMAS[which])]
+        path, body = request_body(client, upstream, tools)
+        answer = await harness.read_response(await harness.post(path, body))
+        assert_completed(client, answer, streamed=False)
+        got = harness.upstream.requests[0].body
+        assert len(tool_names(upstream, json.loads(got))) == len(tools)
         assert len(got) < 3 * len(body) + 1_000
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "responses"])
-def test_c19_more_tools_than_anybody_has_are_refused(house: House, client: str) -> None:
-    async def scene() -> None:
-        path, body = asked(client, "chat", [declared(client, f"t{number}", PLACE) for number in range(5_000)])
-        answer = await house.finish(await house.send(path, body))
-        assert (answer.status, b"tools" in answer.body, house.upstream.requests) == (400, True, [])
+def test_c19_more_tools_than_anybody_has_are_refused(harness: GatewayHarness, client: str) -> None:
+    async def scenario() -> None:
+        path, body = request_body(
+            client, "chat", [tool_definition(client, f"t{number}", PLACE) for number in range(5_000)]
+        )
+        answer = await harness.read_response(await harness.post(path, body))
+        assert (answer.status, b"tools" in answer.body, harness.upstream.requests) == (400, True, [])
 
-    house.play(scene())
+    harness.run(scenario())

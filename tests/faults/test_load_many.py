@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.house import House, fine, stream
-from tests.faults.wires import HELLO
+from tests.faults.harness import GatewayHarness, assert_completed, streamed_response
+from tests.faults.wire_responses import HELLO
 from xenoglot.testing.script import Body, End, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
@@ -40,32 +40,34 @@ def descriptors() -> Iterator[None]:
     ("client", "upstream"), [("chat", "chat"), ("messages", "chat")], ids=["K23-alike", "K23-across"]
 )
 def test_a_thousand_streams(
-    house: House, client: str, upstream: str, record_property: Callable[[str, object], None]
+    harness: GatewayHarness, client: str, upstream: str, record_property: Callable[[str, object], None]
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         wire = HELLO[upstream]
-        rest = [Body(frame) for frame in (*wire.more, *wire.ended, *wire.done)]
-        house.upstream.script(
-            ScriptRule(steps=stream(upstream, *wire.begun, ending=[WaitEvent("go on"), *rest, End()]))
+        rest = [Body(frame) for frame in (*wire.middle_frames, *wire.last_frames, *wire.end_mark)]
+        harness.upstream.script(
+            ScriptRule(steps=streamed_response(upstream, *wire.first_frames, ending=[WaitEvent("go on"), *rest, End()]))
         )
         lags: list[float] = []
-        watch = asyncio.create_task(watching(lags))
-        callers = [await house.call(client, f"patient-{upstream}-small", streamed=True) for _ in range(STREAMS)]
-        await soon(lambda: all(b"Hel" in caller.reader.raw for caller in callers))
-        assert not any(caller.over for caller in callers)
-        house.upstream.release("go on")
-        await soon(lambda: all(caller.over for caller in callers))
+        watch = asyncio.create_task(measure_loop_lag(lags))
+        raw_clients = [
+            await harness.start_request(client, f"patient-{upstream}-small", streamed=True) for _ in range(STREAMS)
+        ]
+        await wait_until(lambda: all(b"Hel" in raw_client.reader.raw for raw_client in raw_clients))
+        assert not any(raw_client.finished for raw_client in raw_clients)
+        harness.upstream.release("go on")
+        await wait_until(lambda: all(raw_client.finished for raw_client in raw_clients))
         watch.cancel()
-        for caller in callers:
-            fine(client, await house.finish(caller), streamed=True)
+        for raw_client in raw_clients:
+            assert_completed(client, await harness.read_response(raw_client), streamed=True)
         record_property("longest_lag_ms", round(max(lags) * 1000))
-        assert [line["failure"] for line in house.lines.lines] == [None] * STREAMS
-        assert len(house.upstream.requests) == STREAMS
+        assert [line["failure"] for line in harness.access_log.lines] == [None] * STREAMS
+        assert len(harness.upstream.requests) == STREAMS
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-async def watching(lags: list[float]) -> None:
+async def measure_loop_lag(lags: list[float]) -> None:
     """Note how long each turn of the loop takes."""
     while True:
         before = time.monotonic()
@@ -73,7 +75,7 @@ async def watching(lags: list[float]) -> None:
         lags.append(time.monotonic() - before)
 
 
-async def soon(look: Callable[[], bool]) -> None:
+async def wait_until(look: Callable[[], bool]) -> None:
     """Let the loop turn until that is so."""
     start = time.monotonic()
     while not look():

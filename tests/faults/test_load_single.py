@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cases import BOTH, mode_of
-from tests.faults.house import House, asking, fine, stream, well, whole
-from tests.faults.wires import DIALECTS, HELLO, TALKERS, error_body
+from tests.faults.fault_cases import BOTH, mode_of
+from tests.faults.harness import (
+    GatewayHarness,
+    assert_completed,
+    client_request,
+    streamed_response,
+    valid_response,
+    whole_response,
+)
+from tests.faults.wire_responses import DIALECTS, HELLO, WITH_TOOLS, error_body
 from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Hang, Reset, ScriptRule, WaitEvent
 
@@ -34,14 +41,16 @@ every_client = pytest.mark.parametrize("client", DIALECTS)
 each_mode = pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
 
 FAILURES: dict[str, Sequence[Step]] = {
-    "refuses": whole(error_body("chat", "down"), 503),
+    "refuses": whole_response(error_body("chat", "down"), 503),
     "breaks-off": (Reset(),),
-    "breaks-while-held-back": stream("chat", *HELLO["chat"].begun, ending=(Reset(),)),
-    "falls-silent-in-an-error": stream("chat", *HELLO["chat"].begun, HELLO["chat"].error, ending=(Hang(),)),
+    "breaks-while-held-back": streamed_response("chat", *HELLO["chat"].first_frames, ending=(Reset(),)),
+    "falls-silent-in-an-error": streamed_response(
+        "chat", *HELLO["chat"].first_frames, HELLO["chat"].error, ending=(Hang(),)
+    ),
 }
 
 
-class Two(House):
+class TwoTargetsHarness(GatewayHarness):
     """Has two targets for `two-small`, and holds the beginning of a stream back."""
 
     def _config(self) -> JSONObject:
@@ -53,55 +62,55 @@ class Two(House):
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give such a house."""
+def harness() -> Generator[GatewayHarness]:
+    """Give such a harness."""
     with ExitStack() as stack:
-        yield Two().start(stack)
+        yield TwoTargetsHarness().start(stack)
 
 
 @every_client
 @pytest.mark.parametrize("how", [pytest.param(name, id=f"K05-{name}") for name in FAILURES])
-def test_of_two_targets_one_is_asked_at_a_time(house: House, how: str, client: str) -> None:
+def test_of_two_targets_one_is_asked_at_a_time(harness: GatewayHarness, how: str, client: str) -> None:
     """Nobody is asked beside another: the first is let go before the second hears of it. What counts is told once."""
     left: list[bool] = []
 
     def steps(received: Received) -> Sequence[Step]:
         if b'"system"' in received.body or "messages" in received.path:
-            left.append(house.upstream.connections[0].closed is not None or how == "refuses")
-            return well("messages", streamed=True)
+            left.append(harness.upstream.connections[0].closed is not None or how == "refuses")
+            return valid_response("messages", streamed=True)
         return FAILURES[how]
 
-    async def scene() -> None:
-        house.upstream.script(ScriptRule(steps=steps))
-        answer = await house.ask(client, "two-small", streamed=True)
-        fine(client, answer, streamed=True)
-        assert [request.path for request in house.upstream.requests] == ["/v1/chat/completions", "/v1/messages"]
-        line = house.line()
+    async def scenario() -> None:
+        harness.upstream.script(ScriptRule(steps=steps))
+        answer = await harness.request(client, "two-small", streamed=True)
+        assert_completed(client, answer, streamed=True)
+        assert [request.path for request in harness.upstream.requests] == ["/v1/chat/completions", "/v1/messages"]
+        line = harness.access_log_line()
         usage = line["usage"]
         assert isinstance(usage, dict)
         assert (usage["input_tokens"], usage["output_tokens"]) == (5, 2)
         assert (line["tries"], line["finish"], line["failure"]) == (2, "stop", None)
         assert len(left) == 1
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @every_client
 @each_mode
-def test_k24_equal_questions_are_each_asked(house: House, client: str, *, streamed: bool) -> None:
+def test_k24_equal_questions_are_each_asked(harness: GatewayHarness, client: str, *, streamed: bool) -> None:
     """No answer is kept for another request, so nobody gets what another was told."""
 
-    async def scene() -> None:
-        house.upstream.script(ScriptRule(steps=(WaitEvent("go on"), *well("chat", streamed=streamed))))
-        callers = [await house.call(client, "chat-small", streamed=streamed) for _ in range(5)]
-        await house.asked(5)
-        house.upstream.release("go on")
-        for caller in callers:
-            fine(client, await house.finish(caller), streamed=streamed)
-        fine(client, await house.ask(client, "chat-small", streamed=streamed), streamed=streamed)
-        assert len(house.upstream.requests) == 6
+    async def scenario() -> None:
+        harness.upstream.script(ScriptRule(steps=(WaitEvent("go on"), *valid_response("chat", streamed=streamed))))
+        raw_clients = [await harness.start_request(client, "chat-small", streamed=streamed) for _ in range(5)]
+        await harness.wait_for_upstream_requests(5)
+        harness.upstream.release("go on")
+        for raw_client in raw_clients:
+            assert_completed(client, await harness.read_response(raw_client), streamed=streamed)
+        assert_completed(client, await harness.request(client, "chat-small", streamed=streamed), streamed=streamed)
+        assert len(harness.upstream.requests) == 6
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 def _never(*_arguments: object, **_more: object) -> None:
@@ -109,10 +118,10 @@ def _never(*_arguments: object, **_more: object) -> None:
 
 
 @each_mode
-@pytest.mark.parametrize("client", TALKERS)
-@pytest.mark.parametrize("upstream", TALKERS)
+@pytest.mark.parametrize("client", WITH_TOOLS)
+@pytest.mark.parametrize("upstream", WITH_TOOLS)
 def test_k20_what_a_model_calls_is_run_by_nobody_here(
-    house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, *, streamed: bool
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, *, streamed: bool
 ) -> None:
     """The loop is the client's: a call is its answer, however the model goes on calling; no endpoint runs anything."""
     for where, name in (
@@ -122,21 +131,21 @@ def test_k20_what_a_model_calls_is_run_by_nobody_here(
     ):
         monkeypatch.setattr(where, name, _never)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         made = answers(upstream, text=(), tool=("bash", '{"command": "touch /tmp/never"}'))
         closing = (("connection", "close"),)
         steps = made.streamed(headers=closing) if streamed else made.once(headers=closing)
-        house.upstream.script(ScriptRule(steps=steps))
-        answer = await house.ask(client, f"{upstream}-small", streamed=streamed)
+        harness.upstream.script(ScriptRule(steps=steps))
+        answer = await harness.request(client, f"{upstream}-small", streamed=streamed)
         assert (answer.status, answer.complete) == (200, True)
         assert b"bash" in answer.body
-        assert len(house.upstream.requests) == 1
-        assert house.line()["finish"] == "tool_calls"
+        assert len(harness.upstream.requests) == 1
+        assert harness.access_log_line()["finish"] == "tool_calls"
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-class Full(io.TextIOBase):
+class FullDisk(io.TextIOBase):
     """A file on a disk that is full."""
 
     def write(self, _text: str) -> int:
@@ -147,21 +156,21 @@ class Full(io.TextIOBase):
 @every_client
 @each_mode
 def test_k18_a_full_disk_under_the_log_stops_nobody(
-    house: House, capsys: pytest.CaptureFixture[str], client: str, *, streamed: bool
+    harness: GatewayHarness, capsys: pytest.CaptureFixture[str], client: str, *, streamed: bool
 ) -> None:
     loggers = [logging.getLogger(name) for name in ("xenoglot.access", "xenoglot.gateway")]
 
-    async def scene() -> None:
-        house.upstream.script(well("chat", streamed=streamed))
-        path, body = asking(client, "chat-small", "Hi", streamed=streamed)
-        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
-        fine(client, answer, streamed=streamed)
+    async def scenario() -> None:
+        harness.upstream.script(valid_response("chat", streamed=streamed))
+        path, body = client_request(client, "chat-small", "Hi", streamed=streamed)
+        answer = await harness.read_response(await harness.post(path, json.dumps(body).encode()))
+        assert_completed(client, answer, streamed=streamed)
 
-    handler = logging.StreamHandler(Full())
+    handler = logging.StreamHandler(FullDisk())
     for logger in loggers:
         logger.addHandler(handler)
     try:
-        house.play(scene())
+        harness.run(scenario())
     finally:
         for logger in loggers:
             logger.removeHandler(handler)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.architecture.tree import MODULES, ROOT
-from tests.faults.direct import ask
+from tests.faults.direct_exchange import handle
 from tests.gateway.said import CHAT, HELLO
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from xenoglot.engine.server.weights import Weights
     from xenoglot.model.json import JSON
 
-PROGRAM = Path(__file__).parent / "alone.py"
-APART = ["unshare", "--net", "--map-root-user"]
+PROGRAM = Path(__file__).parent / "offline_gateway.py"
+IN_NAMESPACE = ["unshare", "--net", "--map-root-user"]
 LOCAL = re.compile(r"socket\.getaddrinfo (127\.0\.0\.1|localhost)|socket\.connect /\S+")
 
 
-def may_stand_apart() -> bool:
+def can_unshare_network() -> bool:
     """Whether this machine lets its users have a net of their own."""
     try:
-        return subprocess.run([*APART, "true"], check=False, capture_output=True).returncode == 0
+        return subprocess.run([*IN_NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
     except FileNotFoundError:
         return False
 
 
-def served_alone(how: str, folder: Path, *flags: str) -> dict[str, JSON]:
+def run_offline(how: str, folder: Path, *flags: str) -> dict[str, JSON]:
     """What a gateway did that was started, asked and stopped `how`: apart from the net, or watched."""
     command = [sys.executable, str(PROGRAM), how, str(folder), *flags]
     if how == "namespace":
-        command = [*APART, *command]
+        command = [*IN_NAMESPACE, *command]
     # Coverage and the like would open files of their own; what is in the path is this tree.
     environ = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environ, timeout=120)
@@ -56,13 +56,13 @@ def served_alone(how: str, folder: Path, *flags: str) -> dict[str, JSON]:
 
 
 # Where the machine allows no net of one's own, the gateway is watched twice: there is no case that does not run.
-WAYS = ["audit", "namespace" if may_stand_apart() else "audit, for want of a namespace"]
+WAYS = ["audit", "namespace" if can_unshare_network() else "audit, for want of a namespace"]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_s19_r40_r31_a_default_install_speaks_to_nobody(way: str, weights: Weights, tmp_path: Path) -> None:
     assert weights.path.is_file()
-    told = served_alone(way.partition(",")[0], tmp_path)
+    told = run_offline(way.partition(",")[0], tmp_path)
     assert (told["statuses"], told["exit"], told["nowhere"]) == ([200, 200, 200], 0, {"ipv4": 0, "ipv6": 0})
     assert [line for line in told["seen"] if not LOCAL.fullmatch(line)] == []
     assert told["greeting"].rpartition("http://")[2].startswith("127.0.0.1:")
@@ -71,7 +71,7 @@ def test_s19_r40_r31_a_default_install_speaks_to_nobody(way: str, weights: Weigh
 
 @pytest.mark.parametrize("way", WAYS)
 def test_s19_the_alarm_hears_who_does_speak(way: str, tmp_path: Path) -> None:
-    told = served_alone(way.partition(",")[0], tmp_path, "--upstream", "http://192.0.2.1:9/v1")
+    told = run_offline(way.partition(",")[0], tmp_path, "--upstream", "http://192.0.2.1:9/v1")
     foreign = [line for line in told["seen"] if not LOCAL.fullmatch(line)]
     assert told["nowhere"]["ipv4"] > 0 if way == "namespace" else "192.0.2.1" in str(foreign)
 
@@ -97,12 +97,12 @@ async def test_s22_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.
         monkeypatch.delenv("no_proxy", raising=False)
         transport = Transport()
         server = Remote("main", dialects.get("chat"), f"{upstream.url}/v1", transport=transport)
-        asked = await ask(Gateway(config_for("main"), {"main": server}), "POST", "/v1/chat/completions", CHAT)
+        asked = await handle(Gateway(config_for("main"), {"main": server}), "POST", "/v1/chat/completions", CHAT)
         await transport.aclose()
     assert (asked.status, len(upstream.requests), proxy.connections) == (200, 1, [])
 
 
-LOOKING = {
+LOOKUP_PROBES = {
     "xenoglot.backends.http.proxies",  # where an operator, or who makes a client, says `environment`
     "xenoglot.launching.environment",  # so that the programs that are launched ask none for this machine
 }
@@ -111,7 +111,7 @@ LOOKING = {
 def test_s22_few_modules_know_of_the_variables_of_proxies() -> None:
     words = re.compile(r"getproxies|trust_env|ProxyHandler|[\"'](?:https?|all|no)_proxy[\"']", re.IGNORECASE)
     found = [name for name, path in MODULES.items() if words.search(path.read_text(encoding="utf-8"))]
-    assert set(found) <= LOOKING
+    assert set(found) <= LOOKUP_PROBES
 
 
 def test_s22_what_counts_of_the_environment_is_documented() -> None:
@@ -124,10 +124,10 @@ PAGES = ["/docs", "/redoc", "/openapi.json", "/swagger", "/debug", "/debug/vars"
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_s17_there_is_no_page_that_nobody_asked_for(path: str) -> None:
-    asked = await ask(Gateway(config_for("own"), {"own": Scripted(HELLO)}), "GET", path)
+    asked = await handle(Gateway(config_for("own"), {"own": Scripted(HELLO)}), "GET", path)
     assert asked.status == 404
 
 
 async def test_s17_health_says_nothing_more() -> None:
-    asked = await ask(Gateway(config_for("own"), {"own": Scripted(HELLO)}), "GET", "/health")
+    asked = await handle(Gateway(config_for("own"), {"own": Scripted(HELLO)}), "GET", "/health")
     assert asked.json == {"status": "ok"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.canaries import Canaries, overhearing, traces
+from tests.faults.canaries import Canaries, capture_logs, fragments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,12 +39,12 @@ def test_r30_s06_keys_are_for_nobody_and_words_for_the_client() -> None:
 
 
 def test_r30_s06_no_two_canaries_are_alike() -> None:
-    every = [trace for seed in ("", "other") for canary in vars(Canaries(seed)).values() for trace in traces(canary)]
+    every = [trace for seed in ("", "other") for canary in vars(Canaries(seed)).values() for trace in fragments(canary)]
     assert len(set(every)) == len(every)
 
 
 def test_r30_s06_every_log_is_overheard_with_its_exceptions() -> None:
-    with overhearing() as overheard:
+    with capture_logs() as overheard:
         try:
             raise ValueError(CANARIES.prompt)  # noqa: TRY301  what is to be overheard
         except ValueError:

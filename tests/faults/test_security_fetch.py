@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from tests.faults.direct import ask
+from tests.faults.direct_exchange import handle
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot import testing
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CORPUS = tomllib.loads((Path(__file__).parent / "ssrf.toml").read_text(encoding="utf-8"))
 PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 HOST = "pictures.example"
-HAD = "an image given by URL could not be had: send its data instead"
+FETCH_FAILED = "an image given by URL could not be had: send its data instead"
 
 
 @pytest.mark.parametrize("url", [pytest.param(url, id=f"S12-{n}") for n, url in enumerate(CORPUS["blocked"])])
@@ -106,7 +106,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-class Names:
+class FakeResolver:
     """A name server: what each name leads to, one answer for each time it is asked; the last one stays."""
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
@@ -121,11 +121,11 @@ class Names:
 
 
 @asynccontextmanager
-async def fetching(
+async def run_fetch(
     authority: trustme.CA,
     monkeypatch: pytest.MonkeyPatch,
     *rules: ScriptRule,
-    names: Names | None = None,
+    names: FakeResolver | None = None,
     **settings: object,
 ) -> AsyncGenerator[tuple[ImageFetcher, testing.Upstream, str]]:
     """Give a fetcher, a server of pictures at an address that is taken for a public one, and the URL of that."""
@@ -135,19 +135,21 @@ async def fetching(
     monkeypatch.setattr(fetch_image, "is_public", lambda address: address == "127.0.0.1" or is_public(address))
     async with testing.Upstream(*rules, tls=server) as upstream:
         wanted = FetchSettings(enabled=True, ports=(upstream.port,), **settings)  # type: ignore[arg-type]
-        fetcher = ImageFetcher(wanted, resolve=names or Names(), transport=partial(Transport, ssl_context=client))
+        fetcher = ImageFetcher(
+            wanted, resolve=names or FakeResolver(), transport=partial(Transport, ssl_context=client)
+        )
         try:
             yield fetcher, upstream, f"https://{HOST}:{upstream.port}"
         finally:
             await fetcher.aclose()
 
 
-def leads(path: str, location: str, status: int = 302) -> ScriptRule:
+def redirect(path: str, location: str, status: int = 302) -> ScriptRule:
     """A page that leads elsewhere."""
     return ScriptRule(steps=(Respond(status, (("location", location),), b""),), when=RequestMatcher(path=path))
 
 
-def shows(path: str, *steps: Step) -> ScriptRule:
+def image_at(path: str, *steps: Step) -> ScriptRule:
     """A picture, or what `steps` make."""
     return ScriptRule(
         steps=steps or (Respond(200, (("content-type", "image/png"),), PNG),), when=RequestMatcher(path=path)
@@ -157,7 +159,7 @@ def shows(path: str, *steps: Step) -> ScriptRule:
 async def test_r21_a_picture_is_fetched_once_and_without_any_credential(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with fetching(authority, monkeypatch, shows("/a.png")) as (fetcher, upstream, url):
+    async with run_fetch(authority, monkeypatch, image_at("/a.png")) as (fetcher, upstream, url):
         images = await fetcher.images([f"{url}/a.png", f"{url}/a.png"])
     assert {name: (image.data, image.media_type) for name, image in images.items()} == {
         f"{url}/a.png": (b64encode(PNG).decode(), "image/png")
@@ -177,10 +179,10 @@ async def test_r21_a_picture_is_fetched_once_and_without_any_credential(
 async def test_s12_redirects_are_followed_three_times_each_checked(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = [leads(f"/{n}", f"/{n + 1}", status) for n, status in enumerate((301, 302, 307, 308))]
-    async with fetching(authority, monkeypatch, *rules, shows("/4")) as (fetcher, upstream, url):
+    rules = [redirect(f"/{n}", f"/{n + 1}", status) for n, status in enumerate((301, 302, 307, 308))]
+    async with run_fetch(authority, monkeypatch, *rules, image_at("/4")) as (fetcher, upstream, url):
         images = await fetcher.images([f"{url}/1"])
-        with pytest.raises(FailureError, match=HAD):
+        with pytest.raises(FailureError, match=FETCH_FAILED):
             await fetcher.images([f"{url}/0"])
     assert len(images) == 1
     assert [received.target for received in upstream.requests] == ["/1", "/2", "/3", "/4", "/0", "/1", "/2", "/3"]
@@ -199,8 +201,8 @@ async def test_s12_redirects_are_followed_three_times_each_checked(
 async def test_s12_a_redirect_to_what_is_blocked_ends_it(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, location: str
 ) -> None:
-    async with fetching(authority, monkeypatch, leads("/a", location)) as (fetcher, upstream, url):
-        with pytest.raises(FailureError, match=HAD):
+    async with run_fetch(authority, monkeypatch, redirect("/a", location)) as (fetcher, upstream, url):
+        with pytest.raises(FailureError, match=FETCH_FAILED):
             await fetcher.images([f"{url}/a"])
     assert [received.target for received in upstream.requests] == ["/a"]
 
@@ -214,10 +216,10 @@ async def test_s12_a_name_of_a_private_address_is_not_connected_to(
 ) -> None:
     connected: list[object] = []
     loop = asyncio.get_running_loop()
-    names = Names(pictures_example=[addresses])
-    async with fetching(authority, monkeypatch, shows("/a"), names=names) as (fetcher, upstream, url):
+    names = FakeResolver(pictures_example=[addresses])
+    async with run_fetch(authority, monkeypatch, image_at("/a"), names=names) as (fetcher, upstream, url):
         monkeypatch.setattr(loop, "create_connection", lambda *_, **__: connected.append(1))
-        with pytest.raises(FailureError, match=HAD):
+        with pytest.raises(FailureError, match=FETCH_FAILED):
             await fetcher.images([f"{url}/a"])
     assert (connected, upstream.connections, names.asked) == ([], [], [HOST])
 
@@ -225,8 +227,8 @@ async def test_s12_a_name_of_a_private_address_is_not_connected_to(
 async def test_s12_rebinding_the_address_checked_is_the_one_connected_to(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = Names(pictures_example=[["127.0.0.1"], ["10.0.0.1"]])
-    async with fetching(authority, monkeypatch, shows("/a"), names=names) as (fetcher, upstream, url):
+    names = FakeResolver(pictures_example=[["127.0.0.1"], ["10.0.0.1"]])
+    async with run_fetch(authority, monkeypatch, image_at("/a"), names=names) as (fetcher, upstream, url):
         assert len(await fetcher.images([f"{url}/a"])) == 1
     assert (names.asked, len(upstream.connections)) == ([HOST], 1)
 
@@ -234,10 +236,10 @@ async def test_s12_rebinding_the_address_checked_is_the_one_connected_to(
 async def test_s12_a_redirect_to_another_name_is_looked_up_and_checked_too(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = Names(other_example=[["192.168.0.1"]])
-    async with fetching(authority, monkeypatch, names=names) as (fetcher, upstream, url):
-        upstream.script(leads("/a", f"https://other.example:{upstream.port}/b"))
-        with pytest.raises(FailureError, match=HAD):
+    names = FakeResolver(other_example=[["192.168.0.1"]])
+    async with run_fetch(authority, monkeypatch, names=names) as (fetcher, upstream, url):
+        upstream.script(redirect("/a", f"https://other.example:{upstream.port}/b"))
+        with pytest.raises(FailureError, match=FETCH_FAILED):
             await fetcher.images([f"{url}/a"])
     assert names.asked == [HOST, "other.example"]
 
@@ -260,33 +262,33 @@ BROKEN: dict[str, tuple[Step, ...]] = {
 async def test_s12_r21_nothing_of_the_target_is_told(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    rule = shows("/a", *BROKEN[case])
-    async with fetching(authority, monkeypatch, rule, max_bytes=1000) as (fetcher, _, url):
+    rule = image_at("/a", *BROKEN[case])
+    async with run_fetch(authority, monkeypatch, rule, max_bytes=1000) as (fetcher, _, url):
         with pytest.raises(FailureError) as caught:
             await fetcher.images([f"{url}/a"])
     failure = caught.value.failure
-    assert (failure.kind, failure.message, failure.details) == ("invalid_request", HAD, None)
+    assert (failure.kind, failure.message, failure.details) == ("invalid_request", FETCH_FAILED, None)
     assert caught.value.__cause__ is None
 
 
 async def test_s12_a_server_that_hangs_costs_the_time_that_was_allowed(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rule = shows("/a", ResponseHead(200, ()), Hang())
-    async with fetching(authority, monkeypatch, rule, seconds=0.05) as (fetcher, _, url):
-        with pytest.raises(FailureError, match=HAD):
+    rule = image_at("/a", ResponseHead(200, ()), Hang())
+    async with run_fetch(authority, monkeypatch, rule, seconds=0.05) as (fetcher, _, url):
+        with pytest.raises(FailureError, match=FETCH_FAILED):
             await fetcher.images([f"{url}/a"])
 
 
 async def test_s12_the_certificate_has_to_be_the_names(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with fetching(authority, monkeypatch, shows("/a")) as (fetcher, upstream, _):
-        with pytest.raises(FailureError, match=HAD):
+    async with run_fetch(authority, monkeypatch, image_at("/a")) as (fetcher, upstream, _):
+        with pytest.raises(FailureError, match=FETCH_FAILED):
             await fetcher.images([f"https://foreign.example:{upstream.port}/a"])
     assert upstream.requests == []
 
 
 async def test_s12_too_many_pictures_are_not_begun_with() -> None:
-    names = Names()
+    names = FakeResolver()
     fetcher = ImageFetcher(FetchSettings(enabled=True, max_images=2), resolve=names)
     with pytest.raises(FailureError, match="more than 2 images are given by URL"):
         await fetcher.images([f"https://pictures.example/{n}" for n in range(3)])
@@ -302,7 +304,7 @@ IMAGES: dict[str, tuple[str, JSONObject, str]] = {
 }
 
 
-def asks(client: str, url: str) -> tuple[str, JSONObject]:
+def request_with_image(client: str, url: str) -> tuple[str, JSONObject]:
     """A request of a client with a picture."""
     path, part, key = IMAGES[client]
     shown = _put(part, url)
@@ -334,11 +336,11 @@ async def test_r21_the_server_gets_the_data(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
     async with (
-        fetching(authority, monkeypatch, shows("/a")) as (fetcher, _, url),
+        run_fetch(authority, monkeypatch, image_at("/a")) as (fetcher, _, url),
         serving(fetcher) as (gateway, upstream),
     ):
-        asked = await ask(gateway, "POST", *asks(client, f"{url}/a"))
-    assert (asked.status, asked.answered["x-xenoglot-losses"].partition("; ")[0]) == (
+        asked = await handle(gateway, "POST", *request_with_image(client, f"{url}/a"))
+    assert (asked.status, asked.response_headers["x-xenoglot-losses"].partition("; ")[0]) == (
         200,
         "$.messages[0].content[0] image emulated (the server fetches none: its data was fetched for it)",
     )
@@ -348,9 +350,9 @@ async def test_r21_the_server_gets_the_data(
 @pytest.mark.parametrize("client", IMAGES)
 @pytest.mark.parametrize("url", ["https://127.0.0.1/", "http://pictures.example/", "file:///etc/passwd"])
 async def test_s12_c20_a_blocked_url_is_a_400_and_goes_nowhere(client: str, url: str) -> None:
-    names = Names()
+    names = FakeResolver()
     async with serving(ImageFetcher(FetchSettings(enabled=True), resolve=names)) as (gateway, upstream):
-        asked = await ask(gateway, "POST", *asks(client, url))
+        asked = await handle(gateway, "POST", *request_with_image(client, url))
     assert (asked.status, names.asked, upstream.requests) == (400, [], [])
     assert "not opened here" in asked.json["error"]["message"]
 
@@ -358,8 +360,8 @@ async def test_s12_c20_a_blocked_url_is_a_400_and_goes_nowhere(client: str, url:
 @pytest.mark.parametrize("client", IMAGES)
 async def test_r21_without_leave_nothing_is_fetched(client: str) -> None:
     async with serving(None) as (gateway, upstream):
-        asked = await ask(gateway, "POST", *asks(client, "https://pictures.example/a.png"))
-    assert (asked.status, "the server fetches no URL" in asked.answered["x-xenoglot-losses"]) == (200, True)
+        asked = await handle(gateway, "POST", *request_with_image(client, "https://pictures.example/a.png"))
+    assert (asked.status, "the server fetches no URL" in asked.response_headers["x-xenoglot-losses"]) == (200, True)
     assert b"pictures.example" not in upstream.requests[0].body
 
 

@@ -21,7 +21,7 @@ KEY = "key-of-a-client-0123"
 
 
 @pytest.fixture(scope="module")
-def locked() -> Generator[Running]:
+def locked_gateway() -> Generator[Running]:
     """Give a gateway with a key for clients and one for the administration."""
     keys = KeySettings(env=("CLIENTS",), admin_env=("ADMIN",))
     secrets = Secrets({"CLIENTS": KEY, "ADMIN": "key-of-an-administrator"})
@@ -55,8 +55,8 @@ HOSTS = {
 
 @pytest.mark.parametrize("path", ["/health", "/v1/models", "/metrics"])
 @pytest.mark.parametrize("host", HOSTS)
-def test_s02_no_lawful_host_is_400(locked: Running, host: str, path: str) -> None:
-    assert status(locked, f"GET {path} HTTP/1.1", *HOSTS[host], f"x-api-key: {KEY}") == 400
+def test_s02_no_lawful_host_is_400(locked_gateway: Running, host: str, path: str) -> None:
+    assert status(locked_gateway, f"GET {path} HTTP/1.1", *HOSTS[host], f"x-api-key: {KEY}") == 400
 
 
 TARGETS = {
@@ -76,18 +76,18 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_s02_r12_no_spelling_of_the_target_opens_what_is_closed(locked: Running, target: str) -> None:
-    told = status(locked, f"GET {TARGETS[target]} HTTP/1.1", "Host: localhost")
+def test_s02_r12_no_spelling_of_the_target_opens_what_is_closed(locked_gateway: Running, target: str) -> None:
+    told = status(locked_gateway, f"GET {TARGETS[target]} HTTP/1.1", "Host: localhost")
     assert told in {400, 401, 403, 404}
-    told = status(locked, f"GET {TARGETS[target]} HTTP/1.1", "Host: localhost", f"x-api-key: {KEY}")
+    told = status(locked_gateway, f"GET {TARGETS[target]} HTTP/1.1", "Host: localhost", f"x-api-key: {KEY}")
     assert told in {400, 403, 404}
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "192.168.0.7", "[fe80::1]"]
 )
-def test_s03_r41_a_foreign_host_at_loopback_is_403(locked: Running, host: str) -> None:
-    assert status(locked, "GET /health HTTP/1.1", f"Host: {host}") == 403
+def test_s03_r41_a_foreign_host_at_loopback_is_403(locked_gateway: Running, host: str) -> None:
+    assert status(locked_gateway, "GET /health HTTP/1.1", f"Host: {host}") == 403
 
 
 ORIGINS = ["https://evil.example", "null", "http://localhost:3000", "http://127.0.0.1", "file://"]
@@ -96,26 +96,30 @@ PLAIN = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data
 
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
-def test_s04_r41_a_foreign_origin_is_403_without_any_cors_header(locked: Running, method: str, origin: str) -> None:
+def test_s04_r41_a_foreign_origin_is_403_without_any_cors_header(
+    locked_gateway: Running, method: str, origin: str
+) -> None:
     headers = {"origin": origin, "x-api-key": KEY, "access-control-request-method": "POST"}
-    answer = locked.request(method, "/v1/chat/completions", {} if method == "POST" else None, headers)
+    answer = locked_gateway.request(method, "/v1/chat/completions", {} if method == "POST" else None, headers)
     assert answer.status == 403
     assert [name for name in answer.headers if name.startswith("access-control")] == []
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_s04_what_a_page_may_send_without_leave_is_415(locked: Running, kind: str) -> None:
+def test_s04_what_a_page_may_send_without_leave_is_415(locked_gateway: Running, kind: str) -> None:
     headers = {"content-type": kind, "x-api-key": KEY, "sec-fetch-mode": "no-cors"}
-    answer = locked.request("POST", "/v1/chat/completions", b"{}", headers)
+    answer = locked_gateway.request("POST", "/v1/chat/completions", b"{}", headers)
     assert (answer.status, [name for name in answer.headers if name.startswith("access-control")]) == (415, [])
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat", "/api/show"])
-def test_c24_what_curl_sends_without_a_type_is_json(locked: Running, path: str) -> None:
+def test_c24_what_curl_sends_without_a_type_is_json(locked_gateway: Running, path: str) -> None:
     """findings-clients-7: `curl -d` sends a form's type; a body that is none of JSON is a 400, as for any other."""
     headers = {"content-type": PLAIN[1], "x-api-key": KEY}
-    assert locked.request("POST", path, b"{", headers).status == 400
-    assert locked.request("POST", path, b'{"model": "none", "messages": [], "input": ""}', headers).status != 415
+    assert locked_gateway.request("POST", path, b"{", headers).status == 400
+    assert (
+        locked_gateway.request("POST", path, b'{"model": "none", "messages": [], "input": ""}', headers).status != 415
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,5 +127,5 @@ def test_c24_what_curl_sends_without_a_type_is_json(locked: Running, path: str) 
     [{"sec-fetch-mode": "cors"}, {"anthropic-dangerous-direct-browser-access": "true"}],
     ids=["node", "claude"],
 )
-def test_r41_what_programs_send_is_not_held_against_them(locked: Running, headers: dict[str, str]) -> None:
-    assert locked.request("GET", "/v1/models", None, {"x-api-key": KEY, **headers}).status == 200
+def test_r41_what_programs_send_is_not_held_against_them(locked_gateway: Running, headers: dict[str, str]) -> None:
+    assert locked_gateway.request("GET", "/v1/models", None, {"x-api-key": KEY, **headers}).status == 200

@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.tree import MODULES
 from tests.docs.pages import table
-from tests.faults.direct import ask
+from tests.faults.direct_exchange import handle
 from tests.gateway.said import CHAT, HELLO, Broken
 from tests.gateway.serving import config_for, endpoints
 from xenoglot.backends.scripted import Scripted
@@ -49,7 +49,7 @@ FORMS: dict[str, Callable[[str], Header]] = {
     "api-key": lambda key: ("api-key", key),
     "x-goog-api-key": lambda key: ("x-goog-api-key", key),
 }
-SHOWN: dict[str, tuple[str, ...]] = {
+HIDDEN_HEADERS: dict[str, tuple[str, ...]] = {
     "none": (),
     "wrong": (USER[:-1] + "R",),
     "user": (USER,),
@@ -86,15 +86,15 @@ async def statuses(config: Config, headers: Sequence[Header], query: str = "") -
     gateway = Gateway(config, {"own": Scripted(HELLO)})
     said: dict[tuple[str, str, str], int] = {}
     for method, path, policy in PLACES:
-        asked = await ask(gateway, method, path + query, {} if method == "POST" else None, headers)
+        asked = await handle(gateway, method, path + query, {} if method == "POST" else None, headers)
         said[method, path, policy] = asked.status
     return said
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("credential", SHOWN)
+@pytest.mark.parametrize("credential", HIDDEN_HEADERS)
 def test_s01_r12_r14_r17_every_route_and_every_way_to_show_a_key(credential: str, form: str) -> None:
-    shown = [FORMS[form](key) for key in SHOWN[credential]]
+    shown = [FORMS[form](key) for key in HIDDEN_HEADERS[credential]]
     told = asyncio.run(statuses(CONFIG, shown))
     let_in = asyncio.run(statuses(config_for("own"), []))
     assert told == {place: REFUSALS.get((place[2], credential), let_in[place]) for place in PLACES}
@@ -104,16 +104,16 @@ def test_s01_r12_r14_r17_every_route_and_every_way_to_show_a_key(credential: str
 @pytest.mark.parametrize("credential", ["none", "user"])
 @pytest.mark.parametrize("name", ["key", "api_key", "API_KEY", "x-goog-api-key", "access_token", "a=b&%6Bey"])
 def test_s07_r31_a_key_in_the_url_is_refused_everywhere_it_would_count(credential: str, name: str) -> None:
-    shown = [FORMS["bearer"](key) for key in SHOWN[credential]]
+    shown = [FORMS["bearer"](key) for key in HIDDEN_HEADERS[credential]]
     told = asyncio.run(statuses(CONFIG, shown, f"?alt=sse&{name}={USER}"))
     let_in = asyncio.run(statuses(config_for("own"), [], f"?alt=sse&{name}={USER}"))
     assert told == {place: let_in[place] if place[2] == "open" else 401 for place in PLACES}
 
 
 async def test_s07_the_refusal_says_what_to_do() -> None:
-    asked = await ask(Gateway(CONFIG, {"own": Scripted(HELLO)}), "POST", f"/v1/chat/completions?key={USER}", CHAT)
+    asked = await handle(Gateway(CONFIG, {"own": Scripted(HELLO)}), "POST", f"/v1/chat/completions?key={USER}", CHAT)
     assert "x-goog-api-key: KEY" in asked.json["error"]["message"]
-    assert USER not in f"{asked.body!r}{asked.answered}"
+    assert USER not in f"{asked.body!r}{asked.response_headers}"
 
 
 def test_r14_without_administrators_users_see_the_metrics() -> None:
@@ -159,7 +159,7 @@ def test_r12_r20_one_file_reads_the_host_and_none_a_forwarded_one() -> None:
     assert {word for _, word in found} == {"host"}
 
 
-class Lists(Scripted):
+class ListingBackend(Scripted):
     """Has several models."""
 
     async def models(self) -> list[ModelInfo]:
@@ -175,25 +175,25 @@ SHOP = [FORMS["bearer"]("shop")]
     "path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat", "/v1/messages/count_tokens"]
 )
 async def test_r14_a_tenant_asks_for_its_models_alone(path: str, model: str, status: int) -> None:
-    gateway = Gateway(CONFIG, {"own": Lists(HELLO)})
+    gateway = Gateway(CONFIG, {"own": ListingBackend(HELLO)})
     body = {**CHAT, "model": model, "max_tokens": 9, "input": "Hi"}
     if path == "/v1/responses":
         del body["messages"]
-    asked, other = [await ask(gateway, "POST", path, body, headers) for headers in (SHOP, [FORMS["bearer"](TENANT)])]
+    asked, other = [await handle(gateway, "POST", path, body, headers) for headers in (SHOP, [FORMS["bearer"](TENANT)])]
     assert (asked.status, other.status) == (status, 200)
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/api/tags", "/v1beta/models"])
 async def test_r14_a_tenant_sees_its_models_alone(path: str) -> None:
-    gateway = Gateway(CONFIG, {"own": Lists(HELLO)})
-    shop, lab = [(await ask(gateway, "GET", path, None, key)).body for key in (SHOP, [FORMS["bearer"](TENANT)])]
+    gateway = Gateway(CONFIG, {"own": ListingBackend(HELLO)})
+    shop, lab = [(await handle(gateway, "GET", path, None, key)).body for key in (SHOP, [FORMS["bearer"](TENANT)])]
     assert [b"large" in shop, b"claude-3" in shop, b"large" in lab] == [False, True, True]
 
 
 async def test_r16_what_is_not_allowed_is_told_as_what_is_not_there() -> None:
-    gateway = Gateway(CONFIG, {"own": Lists(HELLO)})
+    gateway = Gateway(CONFIG, {"own": ListingBackend(HELLO)})
     told = [
-        (await ask(gateway, "POST", "/v1/chat/completions", {**CHAT, "model": model}, SHOP)).json["error"]["message"]
+        (await handle(gateway, "POST", "/v1/chat/completions", {**CHAT, "model": model}, SHOP)).json["error"]["message"]
         for model in ("large", "nobody")
     ]
     assert told[0].replace("large", "nobody") == told[1]
@@ -218,16 +218,16 @@ async def test_r11_a_wrong_key_reaches_nothing_and_changes_no_state() -> None:
     for guess in range(50):
         for peer in (f"192.0.2.{guess}", "198.51.100.1"):
             key = FORMS["x-api-key"](f"guess-{guess}")
-            asked = await ask(gateway, "POST", "/v1/responses", CHAT, [key], peer=peer)
+            asked = await handle(gateway, "POST", "/v1/responses", CHAT, [key], peer=peer)
             assert asked.status in {401, 429}
     assert len(gateway.auth.throttle._buckets) == 8
     assert len(gateway.auth.throttle._guests) == 0
     assert gateway.requests.tasks == set()
 
 
-async def shown(gateway: Gateway, key: str, peer: str) -> int:
+async def listed_models(gateway: Gateway, key: str, peer: str) -> int:
     """What a request with a key gets."""
-    return (await ask(gateway, "GET", "/v1/models", None, [FORMS["bearer"](key)], peer=peer)).status
+    return (await handle(gateway, "GET", "/v1/models", None, [FORMS["bearer"](key)], peer=peer)).status
 
 
 class Clock:
@@ -242,29 +242,29 @@ class Clock:
 
 async def test_s16_guessing_is_slow_and_nobody_else_suffers() -> None:
     clock = Clock()
-    gateway = Gateway(CONFIG, {"own": Lists(HELLO)}, clock=clock)
+    gateway = Gateway(CONFIG, {"own": ListingBackend(HELLO)}, clock=clock)
     attacker, elsewhere = "203.0.113.7", "203.0.113.8"
-    assert await shown(gateway, USER, attacker) == 200  # somebody lives behind the same address
-    refused = [await shown(gateway, f"guess-{guess}", attacker) for guess in range(300)]
+    assert await listed_models(gateway, USER, attacker) == 200  # somebody lives behind the same address
+    refused = [await listed_models(gateway, f"guess-{guess}", attacker) for guess in range(300)]
     assert refused == [401] * 100 + [429] * 200
-    assert await shown(gateway, OTHER, attacker) == 429  # a right guess is told as a wrong one
-    assert await shown(gateway, USER, attacker) == 200
-    assert await shown(gateway, OTHER, elsewhere) == 200
+    assert await listed_models(gateway, OTHER, attacker) == 429  # a right guess is told as a wrong one
+    assert await listed_models(gateway, USER, attacker) == 200
+    assert await listed_models(gateway, OTHER, elsewhere) == 200
     clock.now += 2
-    told = [await shown(gateway, f"late-{guess}", attacker) for guess in range(4)]
+    told = [await listed_models(gateway, f"late-{guess}", attacker) for guess in range(4)]
     assert told == [401, 401, 429, 429]
     clock.now += 1
-    assert await shown(gateway, OTHER, attacker) == 200
+    assert await listed_models(gateway, OTHER, attacker) == 200
 
 
 async def test_s16_the_one_refused_is_told_when_to_come_again() -> None:
     gateway = Gateway(CONFIG, {"own": Scripted(HELLO)}, clock=Clock())
     gateway.auth.throttle = AuthThrottle(ThrottleSettings(burst=1, per_second=0.1))
     asked = [
-        await ask(gateway, "POST", "/v1/messages", CHAT, [FORMS["x-api-key"]("guess")], peer="2001:db8::1")
+        await handle(gateway, "POST", "/v1/messages", CHAT, [FORMS["x-api-key"]("guess")], peer="2001:db8::1")
         for _ in range(2)
     ]
-    assert [(one.status, one.answered.get("retry-after")) for one in asked] == [(401, None), (429, "10")]
+    assert [(one.status, one.response_headers.get("retry-after")) for one in asked] == [(401, None), (429, "10")]
 
 
 def test_s16_what_codex_and_claude_code_send_for_one_mistake_is_no_attack() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.faults.direct import ask
+from tests.faults.direct_exchange import handle
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
@@ -130,7 +130,7 @@ def written(dialect: str, field: str, number: str) -> tuple[str, bytes]:
 async def answer(dialect: str, field: str, number: str) -> tuple[int, JSON]:
     """What the gateway says to it."""
     path, body = written(dialect, field, number)
-    asked = await ask(Gateway(config_for("own"), {"own": Scripted(HELLO)}), "POST", path, body)
+    asked = await handle(Gateway(config_for("own"), {"own": Scripted(HELLO)}), "POST", path, body)
     return asked.status, asked.json
 
 
@@ -188,14 +188,14 @@ LISTS: dict[str, JSONObject] = {
 @pytest.mark.parametrize("path", LISTS)
 async def test_r50_a_list_that_is_too_long_is_refused(path: str) -> None:
     gateway = Gateway(config_for("own"), {"own": Scripted(HELLO)})
-    asked = await ask(gateway, "POST", "/v1/chat/completions", {"model": "m", "messages": SAID, **LISTS[path]})
+    asked = await handle(gateway, "POST", "/v1/chat/completions", {"model": "m", "messages": SAID, **LISTS[path]})
     assert (asked.status, asked.json["error"]["param"]) == (400, path.removeprefix("$."))
 
 
 async def test_r50_c19_what_agents_send_is_not() -> None:
     gateway = Gateway(config_for("own"), {"own": Scripted(HELLO)})
     body = {"model": "m", "messages": SAID * 5000, "tools": [TOOL] * 500, "stop": ["a", "b", "c", "d"]}
-    assert (await ask(gateway, "POST", "/v1/chat/completions", body)).status == 200
+    assert (await handle(gateway, "POST", "/v1/chat/completions", body)).status == 200
 
 
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**40), 10**40))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.architecture.tree import MODULES
-from tests.faults.direct import ask
+from tests.faults.direct_exchange import handle
 from tests.gateway.serving import config_for
 from xenoglot.gateway.app import Gateway
 
@@ -71,10 +71,10 @@ async def test_r52_c19_a_schema_costs_its_own_request_and_no_other(engine: Engin
     tool = {"type": "function", "function": {"name": "f", "parameters": SCHEMAS[name]}}
     body: JSONObject = {"model": "m", "messages": SAID, "max_tokens": 1}
     for more in ({"response_format": form}, {"tools": [tool], "tool_choice": "required"}):
-        asked = await ask(gateway, "POST", "/v1/chat/completions", body | more)
+        asked = await handle(gateway, "POST", "/v1/chat/completions", body | more)
         assert asked.status in {200, 400}, asked.json
         assert len(asked.body) < 5000
-    assert (await ask(gateway, "POST", "/v1/chat/completions", body)).status == 200
+    assert (await handle(gateway, "POST", "/v1/chat/completions", body)).status == 200
 
 
 def test_r52_what_is_remembered_by_arguments_is_bounded() -> None:
@@ -85,7 +85,7 @@ def test_r52_what_is_remembered_by_arguments_is_bounded() -> None:
                 written = [ast.unparse(one) for one in node.decorator_list]
                 boundless = {"cache", "functools.cache", "lru_cache(maxsize=None)", "lru_cache(None)"} & set(written)
                 found += [f"{module}.{node.name}" for _ in boundless]
-    # Of these the arguments are words of the house (of dialects, providers, programs): another raises, and is not kept.
+    # Of these the arguments are names of dialects, providers and programs: another raises, and is not kept.
     rooms = (
         "xenoglot.providers.", "xenoglot.dialect_registry.", "xenoglot.launching.programs.", "xenoglot.text.registry."
     )  # fmt: skip

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.engine.running import Running
 from tests.engine.server.test_bert import checkpoint
-from tests.faults.direct import Asked, ask
+from tests.faults.direct_exchange import DirectExchange, handle
 from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for, endpoints
@@ -53,9 +53,9 @@ CONFIG = config_for(
 STRANGERS = {"another-tenant": SHOP, "a-key-without-tenant": ALONE, "one-byte-less": ALONE_TOO}
 
 
-async def asked_by(key: str, gateway: Gateway, method: str, path: str, body: JSON = None) -> Asked:
+async def request_as(key: str, gateway: Gateway, method: str, path: str, body: JSON = None) -> DirectExchange:
     """What the holder of a key gets."""
-    return await ask(gateway, method, path, body, [("x-api-key", key)])
+    return await handle(gateway, method, path, body, [("x-api-key", key)])
 
 
 FORM = b"".join(
@@ -65,17 +65,17 @@ FORM = b"".join(
 BATCH: JSONObject = {"endpoint": "/v1/chat/completions", "completion_window": "24h"}
 
 
-async def kept(gateway: Gateway) -> dict[str, str]:
+async def stored_objects(gateway: Gateway) -> dict[str, str]:
     """Have the lab keep one of each thing; return their ids by the word that their paths have."""
-    answer = await asked_by(LAB, gateway, "POST", "/v1/responses", {"model": "m", "input": "Hi", "store": True})
-    talk = await asked_by(LAB, gateway, "POST", "/v1/conversations", {"items": [{"role": "user", "content": "Hi"}]})
+    answer = await request_as(LAB, gateway, "POST", "/v1/responses", {"model": "m", "input": "Hi", "store": True})
+    talk = await request_as(LAB, gateway, "POST", "/v1/conversations", {"items": [{"role": "user", "content": "Hi"}]})
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "store": True}
-    completion = await asked_by(LAB, gateway, "POST", "/v1/chat/completions", body)
+    completion = await request_as(LAB, gateway, "POST", "/v1/chat/completions", body)
     headers = [("x-api-key", LAB), ("content-type", "multipart/form-data; boundary=b")]
-    file = await ask(gateway, "POST", "/v1/files", FORM, headers)
-    batch = await asked_by(LAB, gateway, "POST", "/v1/batches", {**BATCH, "input_file_id": file.json["id"]})
+    file = await handle(gateway, "POST", "/v1/files", FORM, headers)
+    batch = await request_as(LAB, gateway, "POST", "/v1/batches", {**BATCH, "input_file_id": file.json["id"]})
     requests = [{"custom_id": "one", "params": {"model": "m", "max_tokens": 9, "messages": body["messages"]}}]
-    messages = await asked_by(LAB, gateway, "POST", "/v1/messages/batches", {"requests": requests})
+    messages = await request_as(LAB, gateway, "POST", "/v1/messages/batches", {"requests": requests})
     return {
         "messages/batches": messages.json["id"],
         "batches": batch.json["id"],
@@ -89,7 +89,7 @@ async def kept(gateway: Gateway) -> dict[str, str]:
 PLACES = [(row.method, row.path) for row in endpoints() if "{id}" in row.path]
 
 
-def forgetful(asked: Asked, name: str) -> tuple[int, str]:
+def without_id(asked: DirectExchange, name: str) -> tuple[int, str]:
     """What was answered, but for the id that was asked for and that of the request."""
     return asked.status, re.sub(r"req_\w+", "req", asked.body.decode()).replace(name, "ID")
 
@@ -98,35 +98,35 @@ def forgetful(asked: Asked, name: str) -> tuple[int, str]:
 @pytest.mark.parametrize(("method", "path"), PLACES)
 async def test_s09_r16_what_is_anothers_is_told_as_what_nobody_has(method: str, path: str, stranger: str) -> None:
     async with aclosing(Gateway(CONFIG, {"own": Scripted(HELLO)})) as gateway:
-        ids = await kept(gateway)
+        ids = await stored_objects(gateway)
         name = next(name for word, name in ids.items() if f"/{word}/" in path)
         made_up = name[:-4] + ("aaaa" if not name.endswith("aaaa") else "bbbb")
         body: JSON = {"metadata": {}, "items": []} if method == "POST" else None
         told = []
         for one in (name, made_up):
             there = path.replace("{id}", one).replace("{item}", "msg_0")
-            told.append(forgetful(await asked_by(STRANGERS[stranger], gateway, method, there, body), one))
+            told.append(without_id(await request_as(STRANGERS[stranger], gateway, method, there, body), one))
         assert told[0] == told[1]
         assert told[0][0] == 404
         there = re.split("/(?:cancel|items|results)", path.replace("{id}", name))[0]
-        assert (await asked_by(LAB_TOO, gateway, "GET", there)).status == 200
+        assert (await request_as(LAB_TOO, gateway, "GET", there)).status == 200
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
 async def test_s09_r16_what_is_anothers_cannot_be_gone_on_with(field: str, stranger: str) -> None:
     gateway = Gateway(CONFIG, {"own": Scripted(HELLO)})
-    ids = await kept(gateway)
+    ids = await stored_objects(gateway)
     name = ids["responses" if field == "previous_response_id" else "conversations"]
     told = []
     for one in (name, name[:-4] + "aaaa"):
-        asked = await asked_by(
+        asked = await request_as(
             STRANGERS[stranger], gateway, "POST", "/v1/responses", {"model": "m", "input": "?", field: one}
         )
-        told.append(forgetful(asked, one))
+        told.append(without_id(asked, one))
     assert told[0] == told[1]
     assert told[0][0] in {400, 404}
-    own = await asked_by(LAB_TOO, gateway, "POST", "/v1/responses", {"model": "m", "input": "?", field: name})
+    own = await request_as(LAB_TOO, gateway, "POST", "/v1/responses", {"model": "m", "input": "?", field: name})
     assert own.status == 200
 
 
@@ -253,11 +253,11 @@ async def test_s13_c21_a_name_that_is_a_path_opens_nothing(name: str, watched: l
             "/",
             "/v1beta/models/",
         ):
-            statuses.add((await ask(gateway, "GET", path + name)).status)
+            statuses.add((await handle(gateway, "GET", path + name)).status)
         for path, body in REQUESTS.values():
             said: JSONObject = body | dict.fromkeys({"model", "model_id"} & set(body), name)
             said |= {"chat_template": name, "template": name, "lora": name, "grammar_file": name, "file": name}
-            statuses.add((await ask(gateway, "POST", path.replace("/m:", f"/{name}:"), said)).status)
+            statuses.add((await handle(gateway, "POST", path.replace("/m:", f"/{name}:"), said)).status)
     finally:
         WATCHING[0] = False
     assert watched == []
@@ -305,10 +305,10 @@ async def test_s15_no_field_of_a_request_is_the_template(engine: Engine) -> None
     gateway = Gateway(config_for("own"), {"own": engine})
     path, body = REQUESTS["chat"]
     body = {**body, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
-    told = [await ask(gateway, "POST", path, one) for one in (body, {**body, **FIELDS})]
+    told = [await handle(gateway, "POST", path, one) for one in (body, {**body, **FIELDS})]
     assert [asked.status for asked in told] == [200, 200]
     assert told[0].json["usage"]["prompt_tokens"] == told[1].json["usage"]["prompt_tokens"]
-    assert "chat_template" in told[1].answered["x-xenoglot-losses"]
+    assert "chat_template" in told[1].response_headers["x-xenoglot-losses"]
 
 
 ROLES = {
@@ -328,7 +328,7 @@ async def test_s15_c17_a_role_nobody_has_is_refused_or_carried_and_does_nothing(
     path, body = REQUESTS[client]
     turn: JSONObject = {"role": ROLES[role], "content": "Hi", "parts": [{"text": "Hi"}]}
     turns = {"responses": {"input": [turn]}, "gemini": {"contents": [turn]}}.get(client, {"messages": [turn]})
-    asked = await ask(gateway, "POST", path, {**body, **turns})
+    asked = await handle(gateway, "POST", path, {**body, **turns})
     # Ollama hands its templates whatever role there is: there it is carried, and nowhere else.
     assert asked.status == 400 or (asked.status == 200 and client in {"ollama", "responses"} and role != "number")
     assert len(asked.body) < 3000

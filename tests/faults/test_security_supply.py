@@ -30,7 +30,7 @@ SHIPPED = ("src", "tests", "bench", "docs", "requirements", "scripts")
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel and the source archive, offline, by the locked builder; give the folder that they are in."""
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", str(folder)]
@@ -45,8 +45,8 @@ def tree(*folders: str) -> dict[str, bytes]:
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in kept}
 
 
-def test_r2_s20_the_wheel_is_the_tree_and_nothing_else(built: Path) -> None:
-    with zipfile.ZipFile(built / f"xenoglot-{VERSION}-py3-none-any.whl") as wheel:
+def test_r2_s20_the_wheel_is_the_tree_and_nothing_else(distributions: Path) -> None:
+    with zipfile.ZipFile(distributions / f"xenoglot-{VERSION}-py3-none-any.whl") as wheel:
         held = {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
     about = f"xenoglot-{VERSION}.dist-info/"
     assert {name.removeprefix(about) for name in held if name.startswith(about)} == METADATA
@@ -55,8 +55,8 @@ def test_r2_s20_the_wheel_is_the_tree_and_nothing_else(built: Path) -> None:
     assert [name for name in held if name.endswith((".pth", ".so", ".pyc"))] == []
 
 
-def test_r2_s20_the_source_archive_is_the_tree_and_nothing_else(built: Path) -> None:
-    with tarfile.open(built / f"xenoglot-{VERSION}.tar.gz") as archive:
+def test_r2_s20_the_source_archive_is_the_tree_and_nothing_else(distributions: Path) -> None:
+    with tarfile.open(distributions / f"xenoglot-{VERSION}.tar.gz") as archive:
         members = [member for member in archive.getmembers() if not member.isdir()]
         assert [member.name for member in members if not member.isreg()] == []
         files = {member.name: archive.extractfile(member) for member in members}
@@ -68,8 +68,8 @@ def test_r2_s20_the_source_archive_is_the_tree_and_nothing_else(built: Path) -> 
     assert {name: data for name, data in held.items() if name not in MADE} == tree(*SHIPPED) | at_the_top
 
 
-def test_r2_importing_what_is_shipped_opens_and_starts_nothing(built: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(built / f"xenoglot-{VERSION}-py3-none-any.whl") as wheel:
+def test_r2_importing_what_is_shipped_opens_and_starts_nothing(distributions: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(distributions / f"xenoglot-{VERSION}-py3-none-any.whl") as wheel:
         wheel.extractall(tmp_path)  # noqa: S202  we made it
     modules = [module for module in MODULES if not module.endswith("__main__")]
     command = [sys.executable, "-c", IMPORT_UNDER_AUDIT, *modules]
@@ -145,7 +145,7 @@ SHELLS = {"Permissions", "replace", "shtab.complete"}
 """Where `shell` is something else: a permission, one that is changed, and the shell for which words are completed."""
 
 
-class Read(NamedTuple):
+class SourceFacts(NamedTuple):
     """What a module imports, and what it calls, as the source has it."""
 
     imported: tuple[str, ...]
@@ -153,18 +153,18 @@ class Read(NamedTuple):
 
 
 @cache
-def read(module: str) -> Read:
+def source_facts(module: str) -> SourceFacts:
     """Read a module once for all the tests."""
     nodes = list(ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
     called = [(ast.unparse(node.func), node) for node in nodes if isinstance(node, ast.Call)]
-    return Read(tuple(name for node in nodes for name in imported_names(node)), tuple(called))
+    return SourceFacts(tuple(name for node in nodes for name in imported_names(node)), tuple(called))
 
 
 def test_r54_r53_no_module_that_runs_what_it_reads_is_imported() -> None:
     found = {
         (module, name)
         for module in MODULES
-        for name in read(module).imported
+        for name in source_facts(module).imported
         if name.partition(".")[0] in FORBIDDEN_MODULES
     }
     assert found == set()
@@ -174,7 +174,7 @@ def test_r54_nothing_that_is_read_is_run() -> None:
     found = [
         f"{module}: {name}"
         for module in MODULES
-        for name, _ in read(module).calls
+        for name, _ in source_facts(module).calls
         if name in FORBIDDEN_CALLS or name in FORBIDDEN_ATTRIBUTES
     ]
     assert found == []
@@ -184,7 +184,7 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
     found = [
         f"{module}: {name}"
         for module in MODULES
-        for name, call in read(module).calls
+        for name, call in source_facts(module).calls
         if name.endswith("create_subprocess_shell")
         or any(
             (word.arg == "shell" and ast.unparse(word.value) != "False" and name not in SHELLS)
@@ -224,7 +224,7 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
     ],
 )  # fmt: skip
 def test_r13_few_places_run_or_load_anything(names: set[str], places: set[str]) -> None:
-    found = {module for module in MODULES for name, _ in read(module).calls if name in names}
+    found = {module for module in MODULES for name, _ in source_facts(module).calls if name in names}
     assert found <= places, found - places
 
 
@@ -232,7 +232,7 @@ def test_r13_s13_no_endpoint_opens_a_file() -> None:
     opening = re.compile(r"(os\.|io\.)?open|(?!writer\.).*\.((read|write)_(text|bytes)|unlink|iterdir|rglob)")
     inner = ("xenoglot.gateway", "xenoglot.dialects", "xenoglot.codec", "xenoglot.text", "xenoglot.policy")
     rooms = [module for module in MODULES if module.startswith(inner)]
-    found = {module for module in rooms for name, _ in read(module).calls if opening.fullmatch(name)}
+    found = {module for module in rooms for name, _ in source_facts(module).calls if opening.fullmatch(name)}
     # The configuration and what it names, at the start; a pipe or socket of the process itself.
     expected = {"config.load", "process.engines", "process.worker"}
     assert {module.removeprefix("xenoglot.gateway.") for module in found} == expected

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.faults.canaries import Canaries, overhearing
-from tests.faults.direct import Asked
+from tests.faults.canaries import Canaries, capture_logs
+from tests.faults.direct_exchange import DirectExchange
 from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
@@ -43,7 +43,9 @@ PAIRS = [(client, upstream) for client in DIALECTS for upstream in DIALECTS]
 
 
 @asynccontextmanager
-async def house(upstream: str, *rules: ScriptRule | Sequence[Step]) -> AsyncGenerator[tuple[Gateway, testing.Upstream]]:
+async def gateway_and_upstream(
+    upstream: str, *rules: ScriptRule | Sequence[Step]
+) -> AsyncGenerator[tuple[Gateway, testing.Upstream]]:
     """Give a gateway before a scripted server of one dialect, and that server."""
     async with testing.Upstream(*rules) as server:
         transport = Transport()
@@ -66,7 +68,7 @@ async def house(upstream: str, *rules: ScriptRule | Sequence[Step]) -> AsyncGene
         await transport.aclose()
 
 
-def streamed(client: str, body: JSONObject) -> tuple[str, JSONObject]:
+def streamed_body(client: str, body: JSONObject) -> tuple[str, JSONObject]:
     """Where a client asks for a stream, and how."""
     path, _ = REQUESTS[client]
     if client == "gemini":
@@ -76,13 +78,13 @@ def streamed(client: str, body: JSONObject) -> tuple[str, JSONObject]:
 
 async def ask(
     gateway: Gateway, client: str, more: JSONObject, headers: Sequence[tuple[str, str]] = (), *, stream: bool = False
-) -> Asked:
+) -> DirectExchange:
     """Ask as a client does, with its key, and with `more` in the body."""
     path, body = REQUESTS[client]
     body = {**body, **more}
     if stream:
-        path, body = streamed(client, body)
-    asked = Asked("POST", path, body, [("authorization", f"Bearer {CANARIES.client_key}"), *headers])
+        path, body = streamed_body(client, body)
+    asked = DirectExchange("POST", path, body, [("authorization", f"Bearer {CANARIES.client_key}"), *headers])
     await gateway.handle(asked)
     return asked
 
@@ -103,8 +105,8 @@ KINDS: tuple[FailureKind, ...] = (
 async def test_s08_r32_an_upstream_that_quotes_our_key_is_not_quoted(client: str, upstream: str) -> None:
     key = CANARIES.upstream_key
     words = f"the key {key} of /srv/app.py may not, see http://10.0.0.7/?key={key} and {json.dumps({'k': key})}"
-    with overhearing() as heard:
-        async with house(upstream) as (gateway, server):
+    with capture_logs() as heard:
+        async with gateway_and_upstream(upstream) as (gateway, server):
             answers = []
             for kind in KINDS:
                 server.script(
@@ -112,7 +114,7 @@ async def test_s08_r32_an_upstream_that_quotes_our_key_is_not_quoted(client: str
                 )
                 answers += [await ask(gateway, client, {}, stream=stream) for stream in (False, True)]
     assert {answer.status for answer in answers} & {200, 401} == set()
-    CANARIES.check_answers(f"{answer.answered}{answer.body!r}" for answer in answers)
+    CANARIES.check_answers(f"{answer.response_headers}{answer.body!r}" for answer in answers)
     CANARIES.check(heard.texts)
     for answer in answers:
         if answer.status >= 500:
@@ -140,7 +142,7 @@ OURS = {
 async def test_s18_of_an_upstreams_headers_none_is_passed_on(client: str, upstream: str) -> None:
     ready = testing.answers(upstream, text=("Hel", "lo."))
     answers = []
-    async with house(upstream) as (gateway, server):
+    async with gateway_and_upstream(upstream) as (gateway, server):
         for steps, stream in (
             (ready.once(headers=FOREIGN), False),
             (ready.streamed(headers=FOREIGN), True),
@@ -150,20 +152,22 @@ async def test_s18_of_an_upstreams_headers_none_is_passed_on(client: str, upstre
             server.script(ScriptRule(steps=steps))
             answers.append(await ask(gateway, client, {}, stream=stream))
     for answer in answers:
-        assert set(answer.answered) <= OURS
-        assert answer.answered["x-content-type-options"] == "nosniff"
-        assert answer.answered["x-request-id"].startswith("req_")
-        assert "forged" not in answer.answered.get("x-xenoglot-losses", "")
-        assert not {"org-secret", "proj-secret", "req_theirs", "10.0.0.7"} & set(str(answer.answered).split("'"))
+        assert set(answer.response_headers) <= OURS
+        assert answer.response_headers["x-content-type-options"] == "nosniff"
+        assert answer.response_headers["x-request-id"].startswith("req_")
+        assert "forged" not in answer.response_headers.get("x-xenoglot-losses", "")
+        assert not {"org-secret", "proj-secret", "req_theirs", "10.0.0.7"} & set(
+            str(answer.response_headers).split("'")
+        )
 
 
-def choosing(host: str) -> JSONObject:
+def model_choosing_headers(host: str) -> JSONObject:
     """Fields by which some gateways let a request choose where it goes."""
     fields: JSONObject = tomllib.loads(TEXT.replace("http://EVIL", host))["choosing"]
     return fields
 
 
-def steering(host: str) -> list[tuple[str, str]]:
+def steering_headers(host: str) -> list[tuple[str, str]]:
     """Headers by which some do."""
     said = [(name, value.replace("http://EVIL", host)) for name, value in WORDS["steering"]]
     return [(name, value.replace("EVIL", host.removeprefix("http://"))) for name, value in said]
@@ -174,11 +178,13 @@ async def test_s11_r20_no_request_chooses_where_it_goes(client: str, upstream: s
     ready = testing.answers(upstream, text=("Hello",))
     async with (
         testing.Upstream((Respond(200, (), b"{}"),)) as evil,
-        house(upstream, *ready.rules()) as (gateway, server),
+        gateway_and_upstream(upstream, *ready.rules()) as (gateway, server),
     ):
-        asked = [await ask(gateway, client, choosing(evil.url), steering(evil.url), stream=False)]
+        asked = [await ask(gateway, client, model_choosing_headers(evil.url), steering_headers(evil.url), stream=False)]
         if client == upstream:  # where the bytes pass untouched, each on its own
-            asked += [await ask(gateway, client, {name: said}) for name, said in choosing(evil.url).items()]
+            asked += [
+                await ask(gateway, client, {name: said}) for name, said in model_choosing_headers(evil.url).items()
+            ]
         assert evil.connections == []
         received = server.requests
         assert {answer.status for answer in asked} <= {200, 400}
@@ -197,7 +203,7 @@ def check_sent(received: Received, server: testing.Upstream, evil: str) -> None:
     values = " ".join(value for name, value in received.headers)
     assert "evil" not in values
     assert evil.removeprefix("http://") not in values + received.target
-    names = {name for name, _ in steering("")}
+    names = {name for name, _ in steering_headers("")}
     assert set(told) & names == set()
 
 
@@ -216,7 +222,7 @@ CANARIES_OF_CLIENT = _OfClient("upstreams")
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("location", ["http://127.0.0.1:9/", "https://evil.example/", "/v1/elsewhere"])
 async def test_r20_no_redirect_is_followed(upstream: str, location: str) -> None:
-    async with house(upstream, (Respond(307, (("location", location),), b""),)) as (gateway, server):
+    async with gateway_and_upstream(upstream, (Respond(307, (("location", location),), b""),)) as (gateway, server):
         asked = await ask(gateway, "chat", {})
     assert (asked.status, len({one.target for one in server.requests})) == (502, 1)
     assert location.encode() not in asked.body
@@ -231,13 +237,15 @@ LINES = (
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
 async def test_s14_c22_words_that_look_like_frames_or_lines_are_words(client: str, upstream: str) -> None:
     ready = testing.answers(upstream, text=(LINES[:20], LINES[20:]), model=LINES)
-    with overhearing() as heard:
-        async with house(upstream, *ready.rules()) as (gateway, _):
+    with capture_logs() as heard:
+        async with gateway_and_upstream(upstream, *ready.rules()) as (gateway, _):
             stream = await ask(gateway, client, {}, stream=True)
             whole = await ask(gateway, client, {})
     for answer in (stream, whole):
-        assert (answer.status, answer.whole) == (200, True)
-        assert all("\n" not in f"{name}{value}" and "\r" not in value for name, value in answer.answered.items())
+        assert (answer.status, answer.complete) == (200, True)
+        assert all(
+            "\n" not in f"{name}{value}" and "\r" not in value for name, value in answer.response_headers.items()
+        )
     frames = stream.body.split(b"\n")
     assert [frame for frame in frames if frame.startswith((b'{"request":"req_forged"', b"<script>", b"id: 1"))] == []
     assert [text for text in heard.texts if "\x1b" in text or "\nevent: error" in text] == []

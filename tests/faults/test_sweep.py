@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tests.backends.wire import becomes
-from tests.faults.house import asking
+from tests.faults.harness import client_request
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.exchange import UpstreamExchange as Asked
 from xenoglot.codec.json.json_io import encode_json
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.http1 import Origin
     from xenoglot.gateway.app import Gateway
 
-MOST = 200
+MAX_WAITS = 200
 """Waits that no request has."""
 
 
@@ -41,7 +41,7 @@ AT_ONCE = 1e-9
 """Seconds: a turn of the loop, in which what was sent is read."""
 
 
-class Client:
+class ExchangeWithoutConnection:
     """An exchange without a connection: each of its steps is a wait, and what was written is kept.
 
     When it has seen all of the text it says so: until then the stream of an upstream does not end.
@@ -94,7 +94,7 @@ class Client:
         self.aborted = True
 
 
-class Way(Struct, frozen=True, kw_only=True):
+class RequestPath(Struct, frozen=True, kw_only=True):
     """What a request goes through: dialects, and what of the gateway is at work for it."""
 
     client: str
@@ -106,10 +106,10 @@ class Way(Struct, frozen=True, kw_only=True):
     store: str = "off"
     fails_first: bool = False
 
-    def asked(self, scripted: Upstreams) -> Client:
+    def asked(self, scripted: Upstreams) -> ExchangeWithoutConnection:
         """Return a client that asks."""
-        path, body = asking(self.client, "m", "Hi.", streamed=self.streamed)
-        return Client(path, encode_json(body | self.more), scripted.end)
+        path, body = client_request(self.client, "m", "Hi.", streamed=self.streamed)
+        return ExchangeWithoutConnection(path, encode_json(body | self.more), scripted.end)
 
     def config(self, url: str, other: str) -> JSONObject:
         """Return the configuration."""
@@ -124,41 +124,43 @@ class Way(Struct, frozen=True, kw_only=True):
 LIMITS = {"requests": ["1000/1m"], "tokens": ["1000000/1m"], "concurrency": 1, "queue": 0}
 TWO = {"upstream": None, "targets": [{"upstream": "one"}, {"upstream": "two"}], "strategy": "ordered"}
 
-WAYS = {
-    "whole": Way(client="messages", upstream="chat", streamed=False),
-    "streamed": Way(client="messages", upstream="chat", streamed=True),
-    "verbatim": Way(client="chat", upstream="chat", streamed=False),
-    "verbatim-streamed": Way(client="chat", upstream="chat", streamed=True),
-    "lines": Way(client="ollama", upstream="responses", streamed=True),
-    "limits": Way(
+REQUEST_PATHS = {
+    "whole": RequestPath(client="messages", upstream="chat", streamed=False),
+    "streamed": RequestPath(client="messages", upstream="chat", streamed=True),
+    "verbatim": RequestPath(client="chat", upstream="chat", streamed=False),
+    "verbatim-streamed": RequestPath(client="chat", upstream="chat", streamed=True),
+    "lines": RequestPath(client="ollama", upstream="responses", streamed=True),
+    "limits": RequestPath(
         client="chat",
         upstream="messages",
         streamed=True,
         settings={"limits": LIMITS},
         model={"limits": LIMITS},
     ),
-    "fallback": Way(client="messages", upstream="chat", streamed=True, model=TWO, fails_first=True),
-    "fallback-whole": Way(client="chat", upstream="chat", streamed=False, model=TWO, fails_first=True),
-    "again": Way(client="chat", upstream="messages", streamed=True, fails_first=True),
-    "held-back": Way(
+    "fallback": RequestPath(client="messages", upstream="chat", streamed=True, model=TWO, fails_first=True),
+    "fallback-whole": RequestPath(client="chat", upstream="chat", streamed=False, model=TWO, fails_first=True),
+    "again": RequestPath(client="chat", upstream="messages", streamed=True, fails_first=True),
+    "held-back": RequestPath(
         client="messages",
         upstream="chat",
         streamed=True,
         model=TWO | {"buffer": {"seconds": 0.01, "bytes": 300}},
     ),
-    "goes-on": Way(
+    "goes-on": RequestPath(
         client="messages",
         upstream="chat",
         streamed=True,
         settings={"target": {"prefill": "native"}, "limits": LIMITS},
         model=TWO | {"continues": True, "limits": LIMITS},
     ),
-    "kept": Way(client="responses", upstream="chat", streamed=False, store="memory", more={"store": True}),
-    "kept-streamed": Way(client="responses", upstream="chat", streamed=True, store="memory", more={"store": True}),
+    "kept": RequestPath(client="responses", upstream="chat", streamed=False, store="memory", more={"store": True}),
+    "kept-streamed": RequestPath(
+        client="responses", upstream="chat", streamed=True, store="memory", more={"store": True}
+    ),
 }
 
 
-class House:
+class SweptGateway:
     """A gateway of its own for one request, in front of upstreams that all share."""
 
     def __init__(self, gateway: Gateway, transports: list[Transport]) -> None:
@@ -193,7 +195,7 @@ class Upstreams:
         self.one.release("end")
         self.two.release("end")
 
-    def set(self, way: Way) -> None:
+    def set(self, way: RequestPath) -> None:
         """Make ready for one more request."""
         made = answers(way.upstream)
         stream, whole, _ = made.rules()
@@ -213,7 +215,9 @@ async def upstreams() -> AsyncIterator[Upstreams]:
 
 
 @asynccontextmanager
-async def house(way: Way, scripted: Upstreams, patch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+async def swept_gateway(
+    way: RequestPath, scripted: Upstreams, patch: pytest.MonkeyPatch
+) -> AsyncIterator[SweptGateway]:
     """Give a gateway, and let go of it."""
     transports: list[Transport] = []
 
@@ -227,10 +231,10 @@ async def house(way: Way, scripted: Upstreams, patch: pytest.MonkeyPatch) -> Asy
         config = check(way.config(scripted.one.url, scripted.two.url), {}, "the tests")
         gateway = await stack.enter_async_context(build.build_gateway(config))
         gateway.dispatcher.sleep = lambda _: asyncio.sleep(0)
-        yield House(gateway, transports)
+        yield SweptGateway(gateway, transports)
 
 
-class Lines(logging.Handler):
+class DiscardedLines(logging.Handler):
     """The lines of the access log, counted."""
 
     def __init__(self) -> None:
@@ -243,9 +247,9 @@ class Lines(logging.Handler):
 
 
 @pytest.fixture
-def lines() -> Iterator[Lines]:
+def lines() -> Iterator[DiscardedLines]:
     """Give the count of lines in the access log."""
-    handler, logger = Lines(), logging.getLogger("xenoglot.access")
+    handler, logger = DiscardedLines(), logging.getLogger("xenoglot.access")
     before = logger.level
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
@@ -254,7 +258,7 @@ def lines() -> Iterator[Lines]:
     logger.setLevel(before)
 
 
-async def answered(here: House, way: Way, scripted: Upstreams) -> Client:
+async def serve_one(here: SweptGateway, way: RequestPath, scripted: Upstreams) -> ExchangeWithoutConnection:
     """Ask, with nothing in the way."""
     client = way.asked(scripted)
     await here.gateway.handle(client)
@@ -262,21 +266,21 @@ async def answered(here: House, way: Way, scripted: Upstreams) -> Client:
 
 
 @pytest.mark.parametrize("times", [pytest.param(1, id="K10-once"), pytest.param(2, id="K10-twice")])
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("way", REQUEST_PATHS.values(), ids=REQUEST_PATHS)
 async def test_a_client_that_leaves_at_any_wait_leaves_nothing_behind(
-    way: Way, times: int, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    way: RequestPath, times: int, lines: DiscardedLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with upstreams() as scripted:
         for at in count(1):
-            assert at < MOST
+            assert at < MAX_WAITS
             lines.count = 0
-            async with Baseline(), house(way, scripted, monkeypatch) as here:
+            async with Baseline(), swept_gateway(way, scripted, monkeypatch) as here:
                 client = way.asked(scripted)
                 came_to_it = await interrupt(here.gateway.handle(client), at, times=times)
                 await here.settled()
                 assert lines.count == 1, at
                 scripted.set(way)
-                after = await answered(here, way, scripted)
+                after = await serve_one(here, way, scripted)
                 assert (after.status, after.ended, after.aborted) == (200, True, False), at
                 await here.settled()
             if not came_to_it:
@@ -285,7 +289,7 @@ async def test_a_client_that_leaves_at_any_wait_leaves_nothing_behind(
                 return
 
 
-class Breaks:
+class FailingWaits:
     """Has each wait for an upstream that comes to pass fail when it is the `at`-th."""
 
     def __init__(self, at: int, patch: pytest.MonkeyPatch) -> None:
@@ -313,19 +317,19 @@ class Breaks:
         return self.left == 0
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=[f"R61-{name}" for name in WAYS])
+@pytest.mark.parametrize("way", REQUEST_PATHS.values(), ids=[f"R61-{name}" for name in REQUEST_PATHS])
 async def test_an_upstream_that_fails_at_any_wait_leaves_nothing_behind(
-    way: Way, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    way: RequestPath, lines: DiscardedLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = None
     async with upstreams() as scripted:
         for at in count(1):
-            assert at < MOST
+            assert at < MAX_WAITS
             lines.count = 0
-            async with Baseline(), house(way, scripted, monkeypatch) as here:
+            async with Baseline(), swept_gateway(way, scripted, monkeypatch) as here:
                 with monkeypatch.context() as patch:
-                    breaks = Breaks(at, patch)
-                    client = await answered(here, way, scripted)
+                    breaks = FailingWaits(at, patch)
+                    client = await serve_one(here, way, scripted)
                 await here.settled()
                 assert lines.count == 1, at
                 assert client.status is not None, at
@@ -336,7 +340,7 @@ async def test_an_upstream_that_fails_at_any_wait_leaves_nothing_behind(
                 else:
                     assert client.aborted or client.status >= 500, at
                 scripted.set(way)
-                after = await answered(here, way, scripted)
+                after = await serve_one(here, way, scripted)
                 assert (after.status, after.ended) == (200, True), at
                 await here.settled()
             if breaks.left > 0:

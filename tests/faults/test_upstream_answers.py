@@ -12,18 +12,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cases import BOTH, STREAMED, Fault, after, each, everywhere, is_refused, mode_of
-from tests.faults.heard import words_of
-from tests.faults.house import CLOSES, House, broken, fine, well, whole
-from tests.faults.test_upstream_breaks import heard_first, said_at
-from tests.faults.wires import DIALECTS, FIRST, HELLO, OVERLOADED, error_body, response_object, written
+from tests.faults.client_view import error_codes
+from tests.faults.fault_cases import (
+    BOTH,
+    STREAMED,
+    Fault,
+    assert_fault_refused,
+    assert_next_request_completes,
+    each_dialect,
+    every_pair,
+    mode_of,
+)
+from tests.faults.harness import (
+    CONNECTION_CLOSE,
+    GatewayHarness,
+    assert_aborted,
+    assert_completed,
+    valid_response,
+    whole_response,
+)
+from tests.faults.test_upstream_breaks import break_after_first_text, error_event_kind
+from tests.faults.wire_responses import DIALECTS, FIRST, HELLO, OVERLOADED, error_body, json_bytes, response_object
 from xenoglot.backends.http.client import Transport
 from xenoglot.testing.script import Body, Close, End, Respond, ResponseHead, Send, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.faults.cases import Made
+    from tests.faults.fault_cases import Made
     from xenoglot.testing.script import Step
 
 NOT_UNDERSTOOD = "server error: the upstream's answer was not understood"
@@ -33,63 +49,69 @@ PAGE = b"<html><title>canary-of-the-wire</title></html>"
 HIDDEN = (b"canary-of-the-wire",)
 
 
-def told(upstream: str, _streamed: bool) -> Sequence[Step]:  # noqa: FBT001 - the shape of a script
+def error_with_status_200(upstream: str, _streamed: bool) -> Sequence[Step]:  # noqa: FBT001 - the shape of a script
     """Tell of an error with the status of an answer."""
     match upstream:
         case "responses":
             error = {"code": "service_unavailable", "message": OVERLOADED}
-            return whole(written(response_object("failed", []) | {"error": error}))
+            return whole_response(json_bytes(response_object("failed", []) | {"error": error}))
         case "chat" | "completions":
-            return whole(error_body(upstream, OVERLOADED, "server_error", "service_unavailable"))
+            return whole_response(error_body(upstream, OVERLOADED, "server_error", "service_unavailable"))
         case "llama_stack" | "llama_stack_completion":
-            return whole(written({"error": {"message": f"503: {OVERLOADED}"}}))
+            return whole_response(json_bytes({"error": {"message": f"503: {OVERLOADED}"}}))
         case "messages":
-            return whole(error_body(upstream, OVERLOADED, "overloaded_error"))
+            return whole_response(error_body(upstream, OVERLOADED, "overloaded_error"))
         case _:
-            return whole(error_body(upstream, OVERLOADED, "UNAVAILABLE", status=503))
+            return whole_response(error_body(upstream, OVERLOADED, "UNAVAILABLE", status=503))
 
 
 def bare(body: bytes, media_type: str) -> Made:
     """Answer with this."""
-    return lambda *_: whole(body, 200, media_type)
+    return lambda *_: whole_response(body, 200, media_type)
 
 
 NO_ANSWERS = (
-    Fault(name="U23-error-with-the-status-of-an-answer", steps=told, kind=said_at),
-    Fault(name="U24-page", steps=bare(PAGE, "text/html"), said=NOT_UNDERSTOOD, unsaid=HIDDEN),
-    Fault(name="U24-nothing", steps=bare(b"", "application/json"), said=NOT_UNDERSTOOD),
-    Fault(name="U24-text", steps=bare(b"canary-of-the-wire", "text/plain"), said=NOT_UNDERSTOOD, unsaid=HIDDEN),
-    Fault(name="U24-empty-object", steps=bare(b"{}", "application/json"), said=NOT_UNDERSTOOD),
-    Fault(name="U24-list", steps=bare(b"[1]", "application/json"), said=NOT_UNDERSTOOD),
+    Fault(name="U23-error-with-the-status-of-an-answer", steps=error_with_status_200, kind=error_event_kind),
+    Fault(name="U24-page", steps=bare(PAGE, "text/html"), message=NOT_UNDERSTOOD, hidden=HIDDEN),
+    Fault(name="U24-nothing", steps=bare(b"", "application/json"), message=NOT_UNDERSTOOD),
+    Fault(name="U24-text", steps=bare(b"canary-of-the-wire", "text/plain"), message=NOT_UNDERSTOOD, hidden=HIDDEN),
+    Fault(name="U24-empty-object", steps=bare(b"{}", "application/json"), message=NOT_UNDERSTOOD),
+    Fault(name="U24-list", steps=bare(b"[1]", "application/json"), message=NOT_UNDERSTOOD),
 )
 
 
-@pytest.mark.parametrize(("fault", "client", "upstream", "streamed"), everywhere(NO_ANSWERS))
-def test_what_is_no_answer(house: House, fault: Fault, client: str, upstream: str, *, streamed: bool) -> None:
-    async def scene() -> None:
-        await is_refused(house, fault, client, upstream, streamed=streamed)
-        await after(house, client, upstream)
+@pytest.mark.parametrize(("fault", "client", "upstream", "streamed"), every_pair(NO_ANSWERS))
+def test_what_is_no_answer(
+    harness: GatewayHarness, fault: Fault, client: str, upstream: str, *, streamed: bool
+) -> None:
+    async def scenario() -> None:
+        await assert_fault_refused(harness, fault, client, upstream, streamed=streamed)
+        await assert_next_request_completes(harness, client, upstream)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-def other(upstream: str, streamed: bool) -> Sequence[Step]:  # noqa: FBT001 - the shape of a script
+def opposite_mode(upstream: str, streamed: bool) -> Sequence[Step]:  # noqa: FBT001 - the shape of a script
     """Answer as was not asked."""
-    return well(upstream, streamed=not streamed)
+    return valid_response(upstream, streamed=not streamed)
 
 
-def packed(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
+def packed_response(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
     """Answer in a coding that nobody asked for."""
     wire = HELLO[upstream]
     if not streamed:
-        return (Respond(200, (("content-type", "application/json"), CLOSES), wire.whole, coding="gzip"),)
-    head = ResponseHead(200, (("content-type", wire.media_type), CLOSES), coding="gzip")
-    return (head, *(Body(frame) for frame in (*wire.begun, *wire.more, *wire.ended, *wire.done)), End())
+        return (Respond(200, (("content-type", "application/json"), CONNECTION_CLOSE), wire.whole, coding="gzip"),)
+    head = ResponseHead(200, (("content-type", wire.media_type), CONNECTION_CLOSE), coding="gzip")
+    return (
+        head,
+        *(Body(frame) for frame in (*wire.first_frames, *wire.middle_frames, *wire.last_frames, *wire.end_mark)),
+        End(),
+    )
 
 
 ODD: dict[str, Callable[[str, bool], Sequence[Step]]] = {
-    "U25-the-other-kind": other,
-    "U27-gzip": lambda upstream, streamed: packed(upstream, streamed=streamed),
+    "U25-the-other-kind": opposite_mode,
+    "U27-gzip": lambda upstream, streamed: packed_response(upstream, streamed=streamed),
 }
 
 
@@ -98,72 +120,74 @@ ODD: dict[str, Callable[[str, bool], Sequence[Step]]] = {
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("case", ODD)
 def test_an_answer_that_was_not_asked_for_so(
-    house: House, case: str, client: str, upstream: str, *, streamed: bool
+    harness: GatewayHarness, case: str, client: str, upstream: str, *, streamed: bool
 ) -> None:
-    async def scene() -> None:
-        house.upstream.script(tuple(ODD[case](upstream, streamed)))
-        answer = await house.ask(client, f"{upstream}-small", streamed=streamed)
-        fine(client, answer, streamed=streamed)
-        line = house.line()
+    async def scenario() -> None:
+        harness.upstream.script(tuple(ODD[case](upstream, streamed)))
+        answer = await harness.request(client, f"{upstream}-small", streamed=streamed)
+        assert_completed(client, answer, streamed=streamed)
+        line = harness.access_log_line()
         assert (line["finish"], line["failure"], line["usage"]["output_tokens"]) == ("stop", None, 2)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 BOMB = gzip.compress(b" " * 60_000_000, 9)
 
 
-def coded(body: bytes, coding: str, media_type: str = "application/json") -> Sequence[Step]:
+def encoded_response(body: bytes, coding: str, media_type: str = "application/json") -> Sequence[Step]:
     """Answer with a body of which the head says that coding."""
-    return whole(body, 200, media_type, content_encoding=coding)
+    return whole_response(body, 200, media_type, content_encoding=coding)
 
 
 CODED = (
-    Fault(name="U27-br", steps=lambda *_: coded(b"\x1b\x00", "br"), said=NO_HTTP),
-    Fault(name="U27-zstd", steps=lambda *_: coded(b"\x28\xb5\x2f\xfd", "zstd"), said=NO_HTTP),
-    Fault(name="U27-twice", steps=lambda *_: coded(b"\x1f\x8b", "gzip, gzip"), said=NO_HTTP),
-    Fault(name="U27-plain-called-gzip", steps=lambda name, _: coded(HELLO[name].whole, "gzip"), said=NO_HTTP),
+    Fault(name="U27-br", steps=lambda *_: encoded_response(b"\x1b\x00", "br"), message=NO_HTTP),
+    Fault(name="U27-zstd", steps=lambda *_: encoded_response(b"\x28\xb5\x2f\xfd", "zstd"), message=NO_HTTP),
+    Fault(name="U27-twice", steps=lambda *_: encoded_response(b"\x1f\x8b", "gzip, gzip"), message=NO_HTTP),
+    Fault(
+        name="U27-plain-called-gzip", steps=lambda name, _: encoded_response(HELLO[name].whole, "gzip"), message=NO_HTTP
+    ),
     Fault(
         name="U27-cut",
-        steps=lambda name, _: coded(gzip.compress(HELLO[name].whole)[:-12], "gzip"),
-        said=NO_HTTP,
+        steps=lambda name, _: encoded_response(gzip.compress(HELLO[name].whole)[:-12], "gzip"),
+        message=NO_HTTP,
     ),
-    Fault(name="U27-bomb", steps=lambda *_: coded(BOMB, "gzip"), said=TOO_LARGE),
+    Fault(name="U27-bomb", steps=lambda *_: encoded_response(BOMB, "gzip"), message=TOO_LARGE),
     Fault(
         name="U27-bomb-in-a-stream",
-        steps=lambda name, _: coded(BOMB, "gzip", HELLO[name].media_type),
-        said=TOO_LARGE,
+        steps=lambda name, _: encoded_response(BOMB, "gzip", HELLO[name].media_type),
+        message=TOO_LARGE,
         modes=STREAMED,
     ),
 )
 
 
-@pytest.mark.parametrize(("fault", "client", "upstream", "streamed"), each(CODED))
+@pytest.mark.parametrize(("fault", "client", "upstream", "streamed"), each_dialect(CODED))
 def test_a_body_that_cannot_be_decoded(
-    house: House, fault: Fault, client: str, upstream: str, *, streamed: bool
+    harness: GatewayHarness, fault: Fault, client: str, upstream: str, *, streamed: bool
 ) -> None:
-    async def scene() -> None:
-        await is_refused(house, fault, client, upstream, streamed=streamed)
-        await after(house, client, upstream)
+    async def scenario() -> None:
+        await assert_fault_refused(harness, fault, client, upstream, streamed=streamed)
+        await assert_next_request_completes(harness, client, upstream)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("client", DIALECTS, ids=[f"U27-cut-stream-{client}" for client in DIALECTS])
-def test_a_coded_stream_that_is_cut(house: House, client: str, upstream: str) -> None:
+def test_a_coded_stream_that_is_cut(harness: GatewayHarness, client: str, upstream: str) -> None:
     """U27: what could be decoded is told."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         wire = HELLO[upstream]
-        head = ResponseHead(200, (("content-type", wire.media_type), ("content-encoding", "gzip"), CLOSES))
+        head = ResponseHead(200, (("content-type", wire.media_type), ("content-encoding", "gzip"), CONNECTION_CLOSE))
         packer = zlib.compressobj(wbits=31)
-        data = packer.compress(b"".join(wire.begun)) + packer.flush(zlib.Z_SYNC_FLUSH)
-        house.upstream.script((head, Body(data), WaitEvent("heard"), End()))
-        answer = await heard_first(house, client, f"{upstream}-small")
-        broken(client, answer, words_of(client, "upstream", streamed=True), FIRST)
+        data = packer.compress(b"".join(wire.first_frames)) + packer.flush(zlib.Z_SYNC_FLUSH)
+        harness.upstream.script((head, Body(data), WaitEvent("heard"), End()))
+        answer = await break_after_first_text(harness, client, f"{upstream}-small")
+        assert_aborted(client, answer, error_codes(client, "upstream", streamed=True), FIRST)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -193,48 +217,52 @@ HEADS: dict[str, bytes] = {
 
 @pytest.mark.parametrize(
     ("fault", "client", "upstream", "streamed"),
-    each([Fault(name=name, steps=lambda *_, head=head: (Send(head), Close())) for name, head in HEADS.items()]),
+    each_dialect([Fault(name=name, steps=lambda *_, head=head: (Send(head), Close())) for name, head in HEADS.items()]),
 )
-def test_what_http_does_not_allow(house: House, fault: Fault, client: str, upstream: str, *, streamed: bool) -> None:
-    async def scene() -> None:
-        answer, _ = await is_refused(house, fault, client, upstream, streamed=streamed)
+def test_what_http_does_not_allow(
+    harness: GatewayHarness, fault: Fault, client: str, upstream: str, *, streamed: bool
+) -> None:
+    async def scenario() -> None:
+        answer, _ = await assert_fault_refused(harness, fault, client, upstream, streamed=streamed)
         assert b"canary-of-the-wire" not in answer.raw
-        await after(house, client, upstream)
+        await assert_next_request_completes(harness, client, upstream)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("client", DIALECTS, ids=[f"U44-hints-{client}" for client in DIALECTS])
-def test_an_interim_response_before_the_answer(house: House, client: str, upstream: str, *, streamed: bool) -> None:
+def test_an_interim_response_before_the_answer(
+    harness: GatewayHarness, client: str, upstream: str, *, streamed: bool
+) -> None:
     """U44: a few are lawful, and passed over."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         hints = Send(b"HTTP/1.1 103 Early Hints\r\nlink: </canary-of-the-wire>\r\n\r\n")
-        house.upstream.script((hints, hints, *well(upstream, streamed=streamed)))
-        answer = await house.ask(client, f"{upstream}-small", streamed=streamed)
-        fine(client, answer, streamed=streamed)
+        harness.upstream.script((hints, hints, *valid_response(upstream, streamed=streamed)))
+        answer = await harness.request(client, f"{upstream}-small", streamed=streamed)
+        assert_completed(client, answer, streamed=streamed)
         assert b"canary-of-the-wire" not in answer.raw
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("client", DIALECTS, ids=[f"U45-longer-{client}" for client in DIALECTS])
-def test_what_follows_an_answer(house: House, client: str) -> None:
+def test_what_follows_an_answer(harness: GatewayHarness, client: str) -> None:
     """U45: the answer is as long as it says; what comes behind it belongs to no answer of ours, nor the connection."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         wire = HELLO["chat"]
         smuggled = b"HTTP/1.1 200 OK\r\ncontent-length: 18\r\n\r\ncanary-of-the-wire"
         kept = Respond(200, (("content-type", "application/json"),), wire.whole)
-        house.upstream.script((Send(_bytes(kept) + smuggled),))
+        harness.upstream.script((Send(_bytes(kept) + smuggled),))
         for _ in range(2):
-            answer = await house.ask(client, "chat-small", streamed=False)
-            fine(client, answer, streamed=False)
-        assert [len(one.requests) for one in house.upstream.connections] == [1, 1]
+            answer = await harness.request(client, "chat-small", streamed=False)
+            assert_completed(client, answer, streamed=False)
+        assert [len(one.requests) for one in harness.upstream.connections] == [1, 1]
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 def _bytes(response: Respond) -> bytes:
@@ -256,17 +284,17 @@ def test_u47_no_other_protocol_is_offered() -> None:
     assert offered == [["http/1.1"]]
 
 
-def test_a_bomb_costs_little(house: House) -> None:
+def test_a_bomb_costs_little(harness: GatewayHarness) -> None:
     """U27-memory: sixty megabytes of blanks are not held at once."""
     tracemalloc.start()
     try:
 
-        async def scene() -> None:
-            house.upstream.script(tuple(coded(BOMB, "gzip")))
-            answer = await house.ask("chat", "messages-small", streamed=False)
+        async def scenario() -> None:
+            harness.upstream.script(tuple(encoded_response(BOMB, "gzip")))
+            answer = await harness.request("chat", "messages-small", streamed=False)
             assert answer.status == 502
 
-        house.play(scene())
+        harness.run(scenario())
         assert tracemalloc.get_traced_memory()[1] < 16_000_000
     finally:
         tracemalloc.stop()

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
-from tests.faults.cases import after
-from tests.faults.heard import frames, words_of
-from tests.faults.house import House, broken, stream
-from tests.faults.wires import (
+from tests.faults.client_view import error_codes, frames
+from tests.faults.fault_cases import assert_next_request_completes
+from tests.faults.harness import GatewayHarness, assert_aborted, streamed_response
+from tests.faults.wire_responses import (
     DONE,
     MESSAGE_STOP,
-    TALKERS,
+    WITH_TOOLS,
     block_delta,
     block_start,
     block_stop,
     chat_chunk,
     chat_end,
-    line,
+    json_line,
     message_delta,
     message_start,
     ollama_line,
@@ -38,7 +38,7 @@ WRITTEN = '{"city":"Oslo"}'
 HUGE = json.dumps({"city": "x" * 1_000_000})
 
 
-class Called(Struct, frozen=True):
+class ReceivedCall(Struct, frozen=True):
     """A call as a client reads it."""
 
     id: str
@@ -84,7 +84,7 @@ def messages(*events: bytes) -> tuple[bytes, ...]:
 def ollama(*calls: JSONObject) -> tuple[bytes, ...]:
     """Return a stream of Ollama's API with these calls."""
     message: JSONObject = {"role": "assistant", "content": "", "tool_calls": [{"function": call} for call in calls]}
-    return (line(ollama_line("", message=message)), line(ollama_line("", done=True)))
+    return (json_line(ollama_line("", message=message)), json_line(ollama_line("", done=True)))
 
 
 ONE, TWO = block(0, "first", WRITTEN, call_id="toolu_1"), block(1, "second", WRITTEN, call_id="toolu_2")
@@ -175,42 +175,42 @@ def cases(*, same: bool) -> list[object]:
     return [
         pytest.param(case, client, id=f"{case.name}-{client}-to-{case.upstream}")
         for case in CASES
-        for client in TALKERS
+        for client in WITH_TOOLS
         if (client == case.upstream) == same
     ]
 
 
 @pytest.mark.parametrize(("case", "client"), cases(same=False))
-def test_calls_of_another_dialect(house: House, case: Calls, client: str) -> None:
-    async def scene() -> None:
-        house.upstream.script(stream(case.upstream, *case.stream))
-        answer = await house.ask(client, f"{case.upstream}-small", streamed=True)
+def test_calls_of_another_dialect(harness: GatewayHarness, case: Calls, client: str) -> None:
+    async def scenario() -> None:
+        harness.upstream.script(streamed_response(case.upstream, *case.stream))
+        answer = await harness.request(client, f"{case.upstream}-small", streamed=True)
         assert (answer.status, answer.complete) == (200, True), answer.raw[:3000]
-        found = called(client, answer.body)
+        found = received_calls(client, answer.body)
         assert [call.name for call in found] == [name for name, _ in case.calls]
         assert all(call.id for call in found)
         assert len({call.id for call in found}) == len(found)
         for call, (_, written) in zip(found, case.calls, strict=True):
-            assert call.arguments in kept(client, written, case.repaired), call.arguments[:200]
-        assert house.line()["failure"] is None
-        await after(house, client, case.upstream)
+            assert call.arguments in expected_arguments(client, written, case.repaired), call.arguments[:200]
+        assert harness.access_log_line()["failure"] is None
+        await assert_next_request_completes(harness, client, case.upstream)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize(("case", "client"), cases(same=True))
-def test_calls_of_the_same_dialect(house: House, case: Calls, client: str) -> None:
+def test_calls_of_the_same_dialect(harness: GatewayHarness, case: Calls, client: str) -> None:
     """The bytes are the upstream's."""
 
-    async def scene() -> None:
-        house.upstream.script(stream(case.upstream, *case.stream))
-        answer = await house.ask(client, f"{case.upstream}-small", streamed=True)
+    async def scenario() -> None:
+        harness.upstream.script(streamed_response(case.upstream, *case.stream))
+        answer = await harness.request(client, f"{case.upstream}-small", streamed=True)
         assert (answer.complete, answer.body) == (True, b"".join(case.stream))
 
-    house.play(scene())
+    harness.run(scenario())
 
 
-def kept(client: str, written: str, repaired: str | None) -> tuple[str, ...]:
+def expected_arguments(client: str, written: str, repaired: str | None) -> tuple[str, ...]:
     """Return what arguments may have become: the text itself, or where a wire holds objects, one that shows it."""
     if client in ("chat", "messages", "responses"):
         return (written, repaired or written)
@@ -226,13 +226,13 @@ def canonical(text: str) -> str:
     return json.dumps(value if isinstance(value, dict) else {"_raw": text}, separators=(",", ":"))
 
 
-def called(client: str, body: bytes) -> list[Called]:
+def received_calls(client: str, body: bytes) -> list[ReceivedCall]:
     """Return the calls in a stream, in the order of the client's dialect."""
     values = [json.loads(said) for _, said in frames(client, body) if said != b"[DONE]"]
     return READERS[client](values)
 
 
-def _chat(values: list[JSON]) -> list[Called]:
+def _chat(values: list[JSON]) -> list[ReceivedCall]:
     found: dict[int, list[str]] = {}
     for value in values:
         for choice in value["choices"]:
@@ -241,10 +241,10 @@ def _chat(values: list[JSON]) -> list[Called]:
                 one[0] = call.get("id") or one[0]
                 one[1] = call["function"].get("name") or one[1]
                 one[2] += call["function"].get("arguments") or ""
-    return [Called(*one) for _, one in sorted(found.items())]
+    return [ReceivedCall(*one) for _, one in sorted(found.items())]
 
 
-def _messages(values: list[JSON]) -> list[Called]:
+def _messages(values: list[JSON]) -> list[ReceivedCall]:
     found: list[list[str]] = []
     opened: int | None = None
     for value in values:
@@ -262,41 +262,45 @@ def _messages(values: list[JSON]) -> list[Called]:
                 opened = None
             case _:
                 pass
-    return [Called(*one) for one in found]
+    return [ReceivedCall(*one) for one in found]
 
 
-def _responses(values: list[JSON]) -> list[Called]:
+def _responses(values: list[JSON]) -> list[ReceivedCall]:
     items = [value["item"] for value in values if value["type"] == "response.output_item.done"]
     return [
-        Called(item["call_id"], item["name"], item["arguments"]) for item in items if item["type"] == "function_call"
+        ReceivedCall(item["call_id"], item["name"], item["arguments"])
+        for item in items
+        if item["type"] == "function_call"
     ]
 
 
-def _gemini(values: list[JSON]) -> list[Called]:
+def _gemini(values: list[JSON]) -> list[ReceivedCall]:
     parts = [
         part for value in values for one in value["candidates"] for part in one.get("content", {}).get("parts", ())
     ]
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
     return [
-        Called(call.get("id") or f"place-{place}", call["name"], compact(call.get("args", {})))
+        ReceivedCall(call.get("id") or f"place-{place}", call["name"], compact(call.get("args", {})))
         for place, call in enumerate(calls)
     ]
 
 
-def _ollama(values: list[JSON]) -> list[Called]:
+def _ollama(values: list[JSON]) -> list[ReceivedCall]:
     calls = [call for value in values for call in value["message"].get("tool_calls") or ()]
     return [
-        Called(call.get("id") or f"place-{place}", call["function"]["name"], compact(call["function"]["arguments"]))
+        ReceivedCall(
+            call.get("id") or f"place-{place}", call["function"]["name"], compact(call["function"]["arguments"])
+        )
         for place, call in enumerate(calls)
     ]
 
 
-def _llama_stack(values: list[JSON]) -> list[Called]:
+def _llama_stack(values: list[JSON]) -> list[ReceivedCall]:
     deltas = [value["event"]["delta"] for value in values]
     calls = [
         delta["tool_call"] for delta in deltas if delta["type"] == "tool_call" and isinstance(delta["tool_call"], dict)
     ]
-    return [Called(call["call_id"], call["tool_name"], compact(call["arguments"])) for call in calls]
+    return [ReceivedCall(call["call_id"], call["tool_name"], compact(call["arguments"])) for call in calls]
 
 
 def compact(value: JSON) -> str:
@@ -320,20 +324,20 @@ HALF = {
 
 
 @pytest.mark.parametrize("upstream", HALF)
-@pytest.mark.parametrize("client", TALKERS, ids=[f"U15-half-a-call-{client}" for client in TALKERS])
-def test_half_a_call_is_no_call(house: House, client: str, upstream: str) -> None:
+@pytest.mark.parametrize("client", WITH_TOOLS, ids=[f"U15-half-a-call-{client}" for client in WITH_TOOLS])
+def test_half_a_call_is_no_call(harness: GatewayHarness, client: str, upstream: str) -> None:
     """U15: a stream that stops politely amid a call has failed all the same."""
 
-    async def scene() -> None:
-        house.upstream.script(stream(upstream, *HALF[upstream]))
-        answer = await house.ask(client, f"{upstream}-small", streamed=True)
+    async def scenario() -> None:
+        harness.upstream.script(streamed_response(upstream, *HALF[upstream]))
+        answer = await harness.request(client, f"{upstream}-small", streamed=True)
         if answer.status == 200:
-            broken(client, answer, words_of(client, "upstream", streamed=True), "")
+            assert_aborted(client, answer, error_codes(client, "upstream", streamed=True), "")
         else:
             assert answer.status == 502
-        assert house.line()["failure"] == "upstream"
+        assert harness.access_log_line()["failure"] == "upstream"
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 TWO_CHOICES = tuple(
@@ -343,13 +347,13 @@ TWO_CHOICES = tuple(
 
 
 @pytest.mark.parametrize("client", ["chat", "completions", "gemini"], ids=["U33-chat", "U33-completions", "U33-gemini"])
-def test_several_choices(house: House, client: str) -> None:
+def test_several_choices(harness: GatewayHarness, client: str) -> None:
     """U33: they are kept apart."""
 
-    async def scene() -> None:
-        house.upstream.script(stream("chat", *TWO_CHOICES, DONE))
+    async def scenario() -> None:
+        harness.upstream.script(streamed_response("chat", *TWO_CHOICES, DONE))
         several = {"generationConfig": {"candidateCount": 2}} if client == "gemini" else {"n": 2}
-        answer = await house.ask(client, "chat-small", streamed=True, **several)
+        answer = await harness.request(client, "chat-small", streamed=True, **several)
         texts: dict[int, str] = {}
         for _, said in frames(client, answer.body):
             value = {} if said == b"[DONE]" else json.loads(said)
@@ -359,20 +363,20 @@ def test_several_choices(house: House, client: str) -> None:
                 texts[one["index"]] = texts.get(one["index"], "") + (text or one.get("delta", {}).get("content") or "")
         assert texts == {0: "abc", 1: "xy"}
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize(
     "client", ["messages", "responses", "ollama"], ids=["U33-messages", "U33-responses", "U33-ollama"]
 )
-def test_several_choices_where_there_is_one(house: House, client: str) -> None:
+def test_several_choices_where_there_is_one(harness: GatewayHarness, client: str) -> None:
     """U33: nobody asked for more than one; the first is the answer."""
 
-    async def scene() -> None:
-        house.upstream.script(stream("chat", *TWO_CHOICES, DONE))
-        answer = await house.ask(client, "chat-small", streamed=True)
+    async def scenario() -> None:
+        harness.upstream.script(streamed_response("chat", *TWO_CHOICES, DONE))
+        answer = await harness.request(client, "chat-small", streamed=True)
         assert (answer.status, answer.complete) == (200, True)
         assert b"xy" not in answer.body
-        assert house.line()["losses"]
+        assert harness.access_log_line()["losses"]
 
-    house.play(scene())
+    harness.run(scenario())

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from tests.faults.cases import Fault, each
-from tests.faults.heard import status_of, words_of
-from tests.faults.house import HOST, House, fine, refused, well
+from tests.faults.client_view import error_codes, error_status
+from tests.faults.fault_cases import Fault, each_dialect
+from tests.faults.harness import HOST, GatewayHarness, assert_completed, assert_refused, valid_response
 from xenoglot.testing.script import Close, Receive, Reset, Send
 from xenoglot.testing.upstream import Upstream
 
@@ -29,7 +29,7 @@ FAULTS = {
 }
 
 
-def speaking(authority: trustme.CA, name: str = HOST, until: datetime | None = None) -> ssl.SSLContext:
+def tls_upstream(authority: trustme.CA, name: str = HOST, until: datetime | None = None) -> ssl.SSLContext:
     """Return what a server with such a certificate speaks with."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(name, not_after=until).configure_cert(context)
@@ -37,42 +37,46 @@ def speaking(authority: trustme.CA, name: str = HOST, until: datetime | None = N
 
 
 @pytest.fixture(scope="module")
-def tls_house() -> Generator[House]:
-    """Give a house behind which stand servers with all sorts of certificates."""
+def tls_harness() -> Generator[GatewayHarness]:
+    """Give a harness behind which stand servers with all sorts of certificates."""
     authority = trustme.CA()
     trust = ssl.create_default_context()
     trust.set_alpn_protocols(["http/1.1"])
     authority.configure_trust(trust)
     past = datetime(2020, 1, 2, tzinfo=UTC)
     secure = {
-        GOOD: Upstream(host=GOOD, tls=speaking(authority)),
-        EXPIRED: Upstream(host=EXPIRED, tls=speaking(authority, until=past)),
-        OTHER_NAME: Upstream(host=OTHER_NAME, tls=speaking(authority, "elsewhere.test")),
-        UNKNOWN: Upstream(host=UNKNOWN, tls=speaking(trustme.CA())),
+        GOOD: Upstream(host=GOOD, tls=tls_upstream(authority)),
+        EXPIRED: Upstream(host=EXPIRED, tls=tls_upstream(authority, until=past)),
+        OTHER_NAME: Upstream(host=OTHER_NAME, tls=tls_upstream(authority, "elsewhere.test")),
+        UNKNOWN: Upstream(host=UNKNOWN, tls=tls_upstream(trustme.CA())),
         RESET: Upstream(host=RESET, greeting=(Receive(), Reset())),
         PLAIN: Upstream(host=PLAIN, greeting=(Receive(), Send(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Close())),
     }
     with ExitStack() as stack:
-        yield House(trust=trust, secure=secure).start(stack)
+        yield GatewayHarness(trust=trust, tls_upstreams=secure).start(stack)
 
 
 @pytest.mark.parametrize(
     ("fault", "client", "upstream", "streamed"),
-    each([Fault(name=name, steps=lambda *_: (), addresses=(address,)) for name, address in FAULTS.items()]),
+    each_dialect([Fault(name=name, steps=lambda *_: (), addresses=(address,)) for name, address in FAULTS.items()]),
 )
-def test_no_word_is_said(tls_house: House, fault: Fault, client: str, upstream: str, *, streamed: bool) -> None:
-    house = tls_house
+def test_no_word_is_said(
+    tls_harness: GatewayHarness, fault: Fault, client: str, upstream: str, *, streamed: bool
+) -> None:
+    harness = tls_harness
 
-    async def scene() -> None:
+    async def scenario() -> None:
         assert fault.addresses is not None
-        house.addresses = fault.addresses
-        answer = await house.ask(client, f"tls-{upstream}-small", streamed=streamed)
-        told = refused(client, answer, words_of(client, "upstream"), status_of(client, "upstream"))
+        harness.addresses = fault.addresses
+        answer = await harness.request(client, f"tls-{upstream}-small", streamed=streamed)
+        told = assert_refused(client, answer, error_codes(client, "upstream"), error_status(client, "upstream"))
         assert told.message == "the upstream's certificate or TLS handshake was refused"
-        assert [one.requests for one in house.secure.values()] == [[]] * len(house.secure)
-        assert house.line()["tries"] == 1
-        house.addresses = (GOOD,)
-        house.secure[GOOD].script(well(upstream, streamed=streamed))
-        fine(client, await house.ask(client, f"tls-{upstream}-small", streamed=streamed), streamed=streamed)
+        assert [one.requests for one in harness.tls_upstreams.values()] == [[]] * len(harness.tls_upstreams)
+        assert harness.access_log_line()["tries"] == 1
+        harness.addresses = (GOOD,)
+        harness.tls_upstreams[GOOD].script(valid_response(upstream, streamed=streamed))
+        assert_completed(
+            client, await harness.request(client, f"tls-{upstream}-small", streamed=streamed), streamed=streamed
+        )
 
-    house.play(scene())
+    harness.run(scenario())

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cases import after
-from tests.faults.heard import words_of
-from tests.faults.house import fine, refused, stream, whole
-from tests.faults.wires import DIALECTS, DONE, HELLO, chat_chunk, completions_chunk, written
+from tests.faults.client_view import error_codes
+from tests.faults.fault_cases import assert_next_request_completes
+from tests.faults.harness import assert_completed, assert_refused, streamed_response, whole_response
+from tests.faults.wire_responses import DIALECTS, DONE, HELLO, chat_chunk, completions_chunk, json_bytes
 
 if TYPE_CHECKING:
-    from tests.faults.house import House
+    from tests.faults.harness import GatewayHarness
     from xenoglot.model.json import JSON
 
 MISSING = "missing"
@@ -37,58 +37,60 @@ def without_reason(upstream: str, said: JSON) -> bytes:
         del inner[key]
     else:
         inner[key] = said
-    return written(body)
+    return json_bytes(body)
 
 
 @pytest.mark.parametrize("said", [None, MISSING, ""], ids=["null", "missing", "empty"])
 @pytest.mark.parametrize("upstream", REASON)
 @pytest.mark.parametrize("client", DIALECTS)
-def test_u15_a_whole_answer_without_a_reason_is_whole(house: House, client: str, upstream: str, said: JSON) -> None:
+def test_u15_a_whole_answer_without_a_reason_is_whole(
+    harness: GatewayHarness, client: str, upstream: str, said: JSON
+) -> None:
     """findings-C10-finish."""
 
-    async def scene() -> None:
-        house.upstream.script(whole(without_reason(upstream, said)))
-        answer = await house.ask(client, f"{upstream}-small", streamed=False)
-        fine(client, answer, streamed=False)
+    async def scenario() -> None:
+        harness.upstream.script(whole_response(without_reason(upstream, said)))
+        answer = await harness.request(client, f"{upstream}-small", streamed=False)
+        assert_completed(client, answer, streamed=False)
         if client != upstream:
-            assert any("finish" in str(loss) for loss in house.line()["losses"])
-        await after(house, client, upstream)
+            assert any("finish" in str(loss) for loss in harness.access_log_line()["losses"])
+        await assert_next_request_completes(harness, client, upstream)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("upstream", ["chat", "completions"])
 @pytest.mark.parametrize("client", DIALECTS)
-def test_u15_done_ends_a_stream_without_a_reason(house: House, client: str, upstream: str) -> None:
+def test_u15_done_ends_a_stream_without_a_reason(harness: GatewayHarness, client: str, upstream: str) -> None:
     """findings-A4."""
     chunk = chat_chunk({"content": "lo"}) if upstream == "chat" else completions_chunk("lo")
 
-    async def scene() -> None:
-        house.upstream.script(stream(upstream, *HELLO[upstream].begun, chunk, DONE))
-        fine(client, await house.ask(client, f"{upstream}-small", streamed=True), streamed=True)
-        line = house.line()
+    async def scenario() -> None:
+        harness.upstream.script(streamed_response(upstream, *HELLO[upstream].first_frames, chunk, DONE))
+        assert_completed(client, await harness.request(client, f"{upstream}-small", streamed=True), streamed=True)
+        line = harness.access_log_line()
         assert (line["finish"], line["failure"]) == ("stop", None)
-        await after(house, client, upstream)
+        await assert_next_request_completes(harness, client, upstream)
 
-    house.play(scene())
+    harness.run(scenario())
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("upstream", ["chat", "completions"])
 @pytest.mark.parametrize("client", DIALECTS)
 def test_u25_an_answer_without_choices_is_no_answer(
-    house: House,
+    harness: GatewayHarness,
     client: str,
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
     """findings-11-choices."""
 
-    async def scene() -> None:
-        house.upstream.script(whole(written(json.loads(HELLO[upstream].whole) | {"choices": []})))
-        answer = await house.ask(client, f"{upstream}-small", streamed=streamed)
-        told = refused(client, answer, words_of(client, "upstream", streamed=False), 502)
+    async def scenario() -> None:
+        harness.upstream.script(whole_response(json_bytes(json.loads(HELLO[upstream].whole) | {"choices": []})))
+        answer = await harness.request(client, f"{upstream}-small", streamed=streamed)
+        told = assert_refused(client, answer, error_codes(client, "upstream", streamed=False), 502)
         assert "$.choices" in told.message
-        await after(house, client, upstream)
+        await assert_next_request_completes(harness, client, upstream)
 
-    house.play(scene())
+    harness.run(scenario())

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.backends.wire import turns
-from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
-from tests.faults.wires import HELLO
+from tests.faults.harness import (
+    GatewayHarness,
+    RawClient,
+    advance,
+    client_request,
+    streamed_response,
+    valid_response,
+    wait_until,
+)
+from tests.faults.wire_responses import HELLO
 from tests.shortcuts import switched
 from xenoglot.backends.http.connection import UpstreamConnection as Asking
 from xenoglot.gateway.api.fast_path import FastPath
@@ -26,13 +34,13 @@ from xenoglot.testing.script import Body, End, ResponseHead, WaitEvent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from tests.faults.house import Answer
+    from tests.faults.harness import RawResponse
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.policy.limits.usage_ledger import ScopeReservation
     from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step
 
-    Scene = Callable[["Play"], Awaitable[None]]
+    Scenario = Callable[["Play"], Awaitable[None]]
 
 GO_ON = "go on"
 PAIRS = (("chat", "chat"), ("messages", "messages"), ("messages", "chat"), ("chat", "ollama"))
@@ -66,59 +74,61 @@ class Trace(NamedTuple):
 
 
 class Play:
-    """A case being played: `house` is where, `callers` are the clients so far."""
+    """A case being played: `harness` is where, `callers` are the clients so far."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.callers: list[Caller] = []
+    def __init__(self, harness: GatewayHarness) -> None:
+        self.harness = harness
+        self.callers: list[RawClient] = []
 
-    async def call(self, client: str, model: str, *, streamed: bool, **more: JSON) -> Caller:
+    async def call(self, client: str, model: str, *, streamed: bool, **more: JSON) -> RawClient:
         """Have a client ask."""
-        caller = await self.house.call(client, model, streamed=streamed, **more)
-        self.callers.append(caller)
-        return caller
+        raw_client = await self.harness.start_request(client, model, streamed=streamed, **more)
+        self.callers.append(raw_client)
+        return raw_client
 
-    async def over(self, caller: Caller) -> None:
+    async def over(self, raw_client: RawClient) -> None:
         """Wait for the end of an answer."""
-        await within_reason(lambda: caller.over, "an answer ends")
+        await wait_until(lambda: raw_client.finished, "an answer ends")
 
-    async def hears(self, caller: Caller, said: bytes) -> None:
+    async def hears(self, raw_client: RawClient, said: bytes) -> None:
         """Wait until a client has heard so much."""
-        await within_reason(lambda: said in bytes(caller.reader.raw), f"{said!r} comes")
+        await wait_until(lambda: said in bytes(raw_client.reader.raw), f"{said!r} comes")
 
-    async def traced(self, scene: Scene) -> Trace:
-        """Play a scene, and return what is seen of it when nothing is under way any more."""
-        house = self.house
-        for connection in house.upstream.connections:
+    async def traced(self, scenario: Scenario) -> Trace:
+        """Play a scenario, and return what is seen of it when nothing is under way any more."""
+        harness = self.harness
+        for connection in harness.upstream.connections:
             connection.abort()
-        await within_reason(lambda: not any(pool.connections for pool in house._pools()), "no connection is kept")
-        before = numbers(house)
+        await wait_until(lambda: not any(pool.connections for pool in harness._pools()), "no connection is kept")
+        before = numbers(harness)
         with pytest.MonkeyPatch.context() as patch:
             held = holding(patch)
-            read_by_segment(patch, house)
-            await self._play(scene)
-        after = numbers(house)
+            read_by_segment(patch, harness)
+            await self._play(scenario)
+        after = numbers(harness)
         return Trace(
-            tuple(told(caller) for caller in self.callers),
-            tuple((one.method, one.path, fields(one), one.body) for one in house.upstream.requests),
-            tuple({name: value for name, value in line.items() if name not in TIMES} for line in house.lines.lines),
+            tuple(told(raw_client) for raw_client in self.callers),
+            tuple((one.method, one.path, fields(one), one.body) for one in harness.upstream.requests),
+            tuple(
+                {name: value for name, value in line.items() if name not in TIMES} for line in harness.access_log.lines
+            ),
             {name: value - before.get(name, 0.0) for name, value in after.items() if value != before.get(name, 0.0)},
             tuple(held),
         )
 
-    async def _play(self, scene: Scene) -> None:
-        house = self.house
-        await scene(self)
-        await within_reason(lambda: len(house.lines.lines) >= len(self.callers), "every request is written down")
-        for caller in self.callers:
-            caller.transport.abort()
+    async def _play(self, scenario: Scenario) -> None:
+        harness = self.harness
+        await scenario(self)
+        await wait_until(lambda: len(harness.access_log.lines) >= len(self.callers), "every request is written down")
+        for raw_client in self.callers:
+            raw_client.transport.abort()
         await turns()
-        await within_reason(lambda: not house.gateway.requests.passages, "nothing is under way")
+        await wait_until(lambda: not harness.gateway.requests.passages, "nothing is under way")
 
 
-def told(caller: Caller) -> Told | None:
+def told(raw_client: RawClient) -> Told | None:
     """Return what a client got; `None` where that is nothing at all."""
-    answer: Answer = caller.answer()
+    answer: RawResponse = raw_client.response()
     if not answer.raw:
         return None
     name = answer.headers.get("x-request-id", "").removeprefix("req_").encode()
@@ -147,7 +157,7 @@ def holding(patch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     return held
 
 
-def read_by_segment(patch: pytest.MonkeyPatch, house: House) -> None:
+def read_by_segment(patch: pytest.MonkeyPatch, harness: GatewayHarness) -> None:
     """Have the upstream send each segment once the gateway has read the one before it.
 
     Where a read ends may show: what is lost until then is in a header, and a failure until then is a status. Without
@@ -167,11 +177,11 @@ def read_by_segment(patch: pytest.MonkeyPatch, house: House) -> None:
         place = connection._transport.get_extra_info("peername")
 
         def is_read() -> bool:
-            ends = (one for pool in house._pools() for one in pool.connections)
+            ends = (one for pool in harness._pools() for one in pool.connections)
             end = next((one for one in ends if one.transport.get_extra_info("sockname") == place), None)
             return read[place] >= connection.sent_bytes or end is None or not end.transport.is_reading()
 
-        await within_reason(is_read, "the gateway reads what the upstream sends")
+        await wait_until(is_read, "the gateway reads what the upstream sends")
 
     patch.setattr(Asking, "buffer_updated", updated)
     patch.setattr(Answering, "write", written)
@@ -187,9 +197,9 @@ def noted(held: list[tuple[object, ...]], name: str, function: Callable[..., Non
     return called
 
 
-def numbers(house: House) -> dict[str, float]:
+def numbers(harness: GatewayHarness) -> dict[str, float]:
     """Return what the metrics say, but for how long things took, and how often a busy machine held the loop up."""
-    said = NUMBER.findall(house.gateway.own_metrics().decode())
+    said = NUMBER.findall(harness.gateway.own_metrics().decode())
     return {name: float(value) for name, value in said if not any(one in name for one in ("seconds", "stalls", "#"))}
 
 
@@ -213,32 +223,37 @@ class Ways:
         patch.setattr(http_connection.ClientConnection, "have_served", counted)
 
 
-def played(house: House, scene: Scene) -> Trace:
+def played(harness: GatewayHarness, scenario: Scenario) -> Trace:
     """Return the trace of one case."""
     traces: list[Trace] = []
 
     async def traced() -> None:
-        traces.append(await Play(house).traced(scene))
+        traces.append(await Play(harness).traced(scenario))
 
-    house.play(traced())
+    harness.run(traced())
     return traces[0]
 
 
 def alike(
-    house: House, monkeypatch: pytest.MonkeyPatch, scene: Scene, *, passages: int | None = 1, others: bool = False
+    harness: GatewayHarness,
+    monkeypatch: pytest.MonkeyPatch,
+    scenario: Scenario,
+    *,
+    passages: int | None = 1,
+    others: bool = False,
 ) -> Trace:
-    """Play a scene with all shortcuts, and with none, by tasks; assert that both look the same, and return that.
+    """Play a scenario with all shortcuts, and with none, by tasks; assert that both look the same, and return that.
 
     `passages` is how many requests are taken up without a task the first time; `None` where that is the case's own.
     With `others` the other shortcuts are taken the second time, too.
     """
     with monkeypatch.context() as patch, switched(on=True):
         ways = Ways(patch)
-        without = played(house, scene)
+        without = played(harness, scenario)
         assert passages is None or ways.counts["passages"] == passages
     with monkeypatch.context() as patch, switched(on=others):
         patch.setattr(FastPath, "passage", lambda *_: None)
-        with_tasks = played(house, scene)
+        with_tasks = played(harness, scenario)
     assert without == with_tasks
     return without
 
@@ -264,55 +279,55 @@ def half(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
     if streamed:
         rest: tuple[Step, ...] = (
             WaitEvent(GO_ON),
-            *(Body(frame) for frame in (*wire.more, *wire.ended, *wire.done)),
+            *(Body(frame) for frame in (*wire.middle_frames, *wire.last_frames, *wire.end_mark)),
             End(),
         )
-        return stream(upstream, *wire.begun, ending=(WaitEvent(GO_ON), *rest, End()))
+        return streamed_response(upstream, *wire.first_frames, ending=(WaitEvent(GO_ON), *rest, End()))
     middle = len(wire.whole) // 2
     head = ResponseHead(headers=(("content-type", "application/json"),), length=len(wire.whole))
     return (head, Body(wire.whole[:middle]), WaitEvent(GO_ON), Body(wire.whole[middle:]), End())
 
 
-async def unconnected(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+async def unconnected(play: Play, client: str, upstream: str, *, streamed: bool) -> RawClient:
     """Have a client ask an upstream to which there is no connection yet."""
-    play.house.upstream.script(well(upstream, streamed=streamed))
-    play.house.addresses = asyncio.get_running_loop().create_future()
-    caller = await play.call(client, f"{upstream}-small", streamed=streamed)
+    play.harness.upstream.script(valid_response(upstream, streamed=streamed))
+    play.harness.addresses = asyncio.get_running_loop().create_future()
+    raw_client = await play.call(client, f"{upstream}-small", streamed=streamed)
     await turns()
-    return caller
+    return raw_client
 
 
-async def unanswered(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+async def unanswered(play: Play, client: str, upstream: str, *, streamed: bool) -> RawClient:
     """Have a client ask an upstream that says nothing yet."""
-    play.house.upstream.script((WaitEvent(GO_ON), *well(upstream, streamed=streamed)))
-    caller = await play.call(client, f"{upstream}-small", streamed=streamed)
-    await play.house.asked()
+    play.harness.upstream.script((WaitEvent(GO_ON), *valid_response(upstream, streamed=streamed)))
+    raw_client = await play.call(client, f"{upstream}-small", streamed=streamed)
+    await play.harness.wait_for_upstream_requests()
     await turns()
-    return caller
+    return raw_client
 
 
-async def answered_by_half(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+async def answered_by_half(play: Play, client: str, upstream: str, *, streamed: bool) -> RawClient:
     """Have a client ask an upstream that has said half of what it says."""
-    play.house.upstream.script(half(upstream, streamed=streamed))
-    caller = await play.call(client, f"{upstream}-small", streamed=streamed)
-    await play.house.asked()
+    play.harness.upstream.script(half(upstream, streamed=streamed))
+    raw_client = await play.call(client, f"{upstream}-small", streamed=streamed)
+    await play.harness.wait_for_upstream_requests()
     if streamed:
-        await play.hears(caller, b"Hel")
+        await play.hears(raw_client, b"Hel")
     await turns()
-    return caller
+    return raw_client
 
 
-async def partly_asked(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+async def partly_asked(play: Play, client: str, upstream: str, *, streamed: bool) -> RawClient:
     """Have a client send the head and a part of the body."""
-    play.house.upstream.script(well(upstream, streamed=streamed))
-    path, body = asking(client, f"{upstream}-small", "Hi", streamed=streamed)
+    play.harness.upstream.script(valid_response(upstream, streamed=streamed))
+    path, body = client_request(client, f"{upstream}-small", "Hi", streamed=streamed)
     data = json.dumps(body).encode()
-    _, caller = await asyncio.get_running_loop().create_connection(Caller, "127.0.0.1", play.house.port)
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {play.house.canaries.client_key}\r\n"
-    caller.transport.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data[:-9])
+    _, raw_client = await asyncio.get_running_loop().create_connection(RawClient, "127.0.0.1", play.harness.port)
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {play.harness.canaries.client_key}\r\n"
+    raw_client.transport.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data[:-9])
     await turns()
-    play.callers.append(caller)
-    return caller
+    play.callers.append(raw_client)
+    return raw_client
 
 
 MOMENTS = {
@@ -329,12 +344,12 @@ def passages_at(moment: str) -> int:
     return 0 if moment == "while-it-asks" else 1
 
 
-async def until_over(play: Play, caller: Caller) -> None:
+async def until_over(play: Play, raw_client: RawClient) -> None:
     """Let time pass until an answer ends."""
-    await play.house.asked()
+    await play.harness.wait_for_upstream_requests()
     for _ in range(200):
         await turns(100)
-        if caller.over:
+        if raw_client.finished:
             return
-        await push(0.5)
-    assert caller.over, caller.answer()
+        await advance(0.5)
+    assert raw_client.finished, raw_client.response()

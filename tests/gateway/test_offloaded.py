@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.faults.direct import ask
+from tests.faults.direct_exchange import handle
 from xenoglot.backends.offload import LARGE, of_loop
 from xenoglot.codec.json import json_io, slices
 from xenoglot.gateway.config.load import check
@@ -26,7 +26,7 @@ from xenoglot.testing.upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.faults.direct import Asked
+    from tests.faults.direct_exchange import DirectExchange
     from xenoglot.model.events import Event
 
 SLICE = slices.SLICE_BYTES + 2 * slices.WINDOW
@@ -148,7 +148,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Given]:
     return seen
 
 
-async def passed(case: Case, **server: int) -> tuple[Asked, int]:
+async def passed(case: Case, **server: int) -> tuple[DirectExchange, int]:
     """Return what the client gets, and the most that was decoded at once."""
     async with Upstream((Respond(200, (("content-type", "application/json"),), case.answer),)) as upstream:
         plain = {
@@ -158,7 +158,7 @@ async def passed(case: Case, **server: int) -> tuple[Asked, int]:
             "store": {"url": "off"},
         }
         async with build_gateway(check(plain, {}, "a test")) as gateway:
-            return await ask(gateway, "POST", case.path, case.body), of_loop().worst
+            return await handle(gateway, "POST", case.path, case.body), of_loop().worst
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])

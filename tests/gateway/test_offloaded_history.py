@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.direct import ask
+from tests.faults.direct_exchange import handle
 from tests.gateway.test_offloaded import answer, watched
 from xenoglot.backends.offload import LARGE
 from xenoglot.gateway.api import count_tokens
@@ -46,7 +46,7 @@ async def serving(**model: object) -> AsyncGenerator[Gateway]:
 
 
 async def post(gateway: Gateway, path: str, body: JSONObject) -> JSONObject:
-    answered = await ask(gateway, "POST", path, json.dumps({"model": "m", **body}).encode())
+    answered = await handle(gateway, "POST", path, json.dumps({"model": "m", **body}).encode())
     assert answered.status == 200, answered.body[:300]
     found: JSONObject = json.loads(answered.body)
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.faults.wires import DIALECTS, HELLO
+from tests.faults.wire_responses import DIALECTS, HELLO
 from xenoglot.backends.backend import watched
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.redaction import Redactor
@@ -56,8 +56,8 @@ class Cut(NamedTuple):
 def cuts(name: str) -> list[tuple[Cut, bool]]:
     """Return a stream cut at every byte, in both ways, each with whether its answer is complete."""
     wire, lined = HELLO[name], get(name).framing is not EVENT_STREAM
-    terminated = bool(wire.done) or name in OVER
-    frames = (*wire.begun, *wire.more, *wire.ended, *wire.done)
+    terminated = bool(wire.end_mark) or name in OVER
+    frames = (*wire.first_frames, *wire.middle_frames, *wire.last_frames, *wire.end_mark)
     reason = next(index for index, frame in enumerate(frames) if any(mark in frame for mark in REASONS[name]))
     made: list[tuple[Cut, bool]] = []
     for at in range(len(wire.stream) + 1):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import leakless, push
-from tests.faults.house import asking
+from tests.faults.harness import client_request
 from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
@@ -31,7 +31,7 @@ A_DAY = 86_400.0
 async def outcome(upstream: Upstream, remote: Remote, name: str, *, streamed: bool) -> Response | Failure:
     """Return what comes of a question; once nothing is sent any more, all the time that it may take passes at once."""
     dialect = get(name)
-    _, body = asking(name, "m", "Hi.", streamed=streamed)
+    _, body = client_request(name, "m", "Hi.", streamed=streamed)
     path = dialect.stream_path if streamed and dialect.stream_path else dialect.path
     request = dialect.decode_request(informed(body, path, {"model": "m"}, dialect))
     assert bool(request.stream) is streamed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import leakless
-from tests.faults.direct import Asked
+from tests.faults.direct_exchange import DirectExchange
 from tests.gateway.process.test_reload import PATH, done, reloading
 from tests.gateway.said import CHAT, HELLO
 from tests.gateway.serving import AccessLines, config_for
@@ -41,7 +41,7 @@ async def status(
     gateway: Gateway, seen: HeadState, *headers: tuple[str, str], peer: str = ELSEWHERE, path: str = PATH
 ) -> int:
     """Return what comes of a request with a head that is known so far."""
-    asked = Asked("POST", path, CHAT, headers, peer=peer)
+    asked = DirectExchange("POST", path, CHAT, headers, peer=peer)
     await gateway.handle(asked, seen)
     return asked.status
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import turns
-from tests.faults.house import PING, Caller, House, asking, push, well
-from tests.faults.wires import DIALECTS, HELLO
+from tests.faults.harness import PING, GatewayHarness, RawClient, advance, client_request, valid_response
+from tests.faults.wire_responses import DIALECTS, HELLO
 from tests.gateway.passages import (
     GO_ON,
     LIMITED,
@@ -52,10 +52,10 @@ CREATED = 1_700_000_000.0
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give a house with limits, whose places are counted."""
+def harness() -> Generator[GatewayHarness]:
+    """Give a harness with limits, whose places are counted."""
     with ExitStack() as stack:
-        yield House(more={"keys": LIMITED}).start(stack)
+        yield GatewayHarness(more={"keys": LIMITED}).start(stack)
 
 
 @pytest.fixture(autouse=True)
@@ -68,15 +68,15 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("upstream", DIALECTS)
 def test_plain_requests_need_no_task(
-    house: House, monkeypatch: pytest.MonkeyPatch, upstream: str, client: str, *, streamed: bool
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, upstream: str, client: str, *, streamed: bool
 ) -> None:
     ways = Ways(monkeypatch)
 
-    async def scene(play: Play) -> None:
-        play.house.upstream.script(well(upstream, streamed=streamed))
+    async def scenario(play: Play) -> None:
+        play.harness.upstream.script(valid_response(upstream, streamed=streamed))
         await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
 
-    trace = played(house, scene)
+    trace = played(harness, scenario)
     assert [line["status"] for line in trace.lines] == [200]
     passes = client in PASSING
     assert (ways.counts["passages"], ways.counts["tasks"]) == ((1, 0) if passes else (0, 1))
@@ -85,30 +85,30 @@ def test_plain_requests_need_no_task(
 @each_mode
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_is_told_alike(  # noqa: PLR0913, PLR0917  the case, and two fixtures
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     client: str,
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scene(play: Play) -> None:
-        play.house.upstream.script(fault(name, upstream, streamed=streamed))
+    async def scenario(play: Play) -> None:
+        play.harness.upstream.script(fault(name, upstream, streamed=streamed))
         await until_over(play, await play.call(client, f"{upstream}-small", streamed=streamed))
 
-    alike(house, monkeypatch, scene)
+    alike(harness, monkeypatch, scenario)
 
 
 # Silences, slow clients, and connections that are kept.
 
 
-async def patient(play: Play, client: str, upstream: str, steps: Sequence[Step]) -> Caller:
+async def patient(play: Play, client: str, upstream: str, steps: Sequence[Step]) -> RawClient:
     """Have a client ask an upstream for which everybody has time."""
-    play.house.upstream.script(tuple(steps))
-    caller = await play.call(client, f"patient-{upstream}-small", streamed=True)
-    await play.house.asked()
+    play.harness.upstream.script(tuple(steps))
+    raw_client = await play.call(client, f"patient-{upstream}-small", streamed=True)
+    await play.harness.wait_for_upstream_requests()
     await turns()
-    return caller
+    return raw_client
 
 
 @pytest.mark.parametrize(
@@ -120,71 +120,75 @@ async def patient(play: Play, client: str, upstream: str, steps: Sequence[Step])
     ],
 )
 def test_silences_are_bridged(
-    house: House, monkeypatch: pytest.MonkeyPatch, where: str, client: str, upstream: str
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, where: str, client: str, upstream: str
 ) -> None:
     wire = HELLO[upstream]
-    frames = b"".join((*wire.begun, *wire.more, *wire.ended, *wire.done))
-    begun = b"".join(wire.begun)
+    frames = b"".join((*wire.first_frames, *wire.middle_frames, *wire.last_frames, *wire.end_mark))
+    begun = b"".join(wire.first_frames)
     sign = b": a comment\n\n"
     first = {"before": b"", "behind-a-frame": begun, "behind-a-half": begun[:-3], "behind-signs": sign}[where]
     rest = frames if where == "behind-signs" else frames[len(first) :]
 
-    async def scene(play: Play) -> None:
+    async def scenario(play: Play) -> None:
         pieces = [Body(first)] if first else []
         head = ResponseHead(headers=(("content-type", wire.media_type),))
         opening: tuple[Step, ...] = (head, *pieces, WaitEvent(GO_ON)) if first else (WaitEvent(GO_ON), head)
-        caller = await patient(play, client, upstream, (*opening, Body(rest), End()))
-        await push(PING + 1.0)
-        await push(PING + 1.0)
-        play.house.upstream.release(GO_ON)
-        await play.over(caller)
+        raw_client = await patient(play, client, upstream, (*opening, Body(rest), End()))
+        await advance(PING + 1.0)
+        await advance(PING + 1.0)
+        play.harness.upstream.release(GO_ON)
+        await play.over(raw_client)
 
-    alike(house, monkeypatch, scene)
+    alike(harness, monkeypatch, scenario)
 
 
-def test_reasoning_that_the_client_does_not_get_is_a_silence(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reasoning_that_the_client_does_not_get_is_a_silence(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """clients-0: the upstream is never silent for long, the client hears of it for minutes."""
     begun, thought, *rest = answers("chat", reasoning="hm").frames
     assert b"reasoning_content" in thought
 
-    async def scene(play: Play) -> None:
+    async def scenario(play: Play) -> None:
         steps = [step for number in range(5) for step in (Body(thought), WaitEvent(f"{GO_ON} {number}"))]
         head = ResponseHead(headers=(("content-type", "text/event-stream"),))
-        caller = await patient(play, "messages", "chat", (head, Body(begun), *steps, *map(Body, rest), End()))
+        raw_client = await patient(play, "messages", "chat", (head, Body(begun), *steps, *map(Body, rest), End()))
         for number in range(5):
-            await push(PING / 2 + 1.0)
-            play.house.upstream.release(f"{GO_ON} {number}")
+            await advance(PING / 2 + 1.0)
+            play.harness.upstream.release(f"{GO_ON} {number}")
             await turns()
-        await play.over(caller)
+        await play.over(raw_client)
 
-    (told,) = alike(house, monkeypatch, scene).clients
+    (told,) = alike(harness, monkeypatch, scenario).clients
     assert told is not None
     assert told.body.count(b"event: ping") == 2
     assert b"thinking" not in told.body
 
 
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
-def test_a_slow_client_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str) -> None:
+def test_a_slow_client_is_waited_for(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str
+) -> None:
     wire = HELLO[upstream]
     count, word = 400, "x" * 50_000
-    frame = b"".join(wire.more).replace(b"lo", word.encode(), 1)
+    frame = b"".join(wire.middle_frames).replace(b"lo", word.encode(), 1)
     assert len(frame) > len(word)
     unsent: list[bool] = []
 
-    async def scene(play: Play) -> None:
-        begun = [Body(each) for each in wire.begun]
-        ended = [Body(each) for each in (*wire.ended, *wire.done)]
+    async def scenario(play: Play) -> None:
+        begun = [Body(each) for each in wire.first_frames]
+        ended = [Body(each) for each in (*wire.last_frames, *wire.end_mark)]
         head = ResponseHead(headers=(("content-type", wire.media_type),))
-        play.house.upstream.script((head, *begun, *([Body(frame)] * count), *ended, End()))
-        caller = await play.call(client, f"patient-{upstream}-small", streamed=True)
-        await play.hears(caller, b"Hel")
-        caller.transport.pause_reading()
+        play.harness.upstream.script((head, *begun, *([Body(frame)] * count), *ended, End()))
+        raw_client = await play.call(client, f"patient-{upstream}-small", streamed=True)
+        await play.hears(raw_client, b"Hel")
+        raw_client.transport.pause_reading()
         await turns(2_000)
-        unsent.append(play.house.upstream.connections[-1].sent_bytes < count * len(frame))
-        caller.transport.resume_reading()
-        await play.over(caller)
+        unsent.append(play.harness.upstream.connections[-1].sent_bytes < count * len(frame))
+        raw_client.transport.resume_reading()
+        await play.over(raw_client)
 
-    trace = alike(house, monkeypatch, scene)
+    trace = alike(harness, monkeypatch, scenario)
     assert unsent == [True, True]
     assert [line["failure"] for line in trace.lines] == [None]
 
@@ -192,7 +196,7 @@ def test_a_slow_client_is_waited_for(house: House, monkeypatch: pytest.MonkeyPat
 @some_modes
 @pytest.mark.parametrize("ending", [Close(), Reset()], ids=["fin", "reset"])
 def test_a_kept_connection_that_was_closing(  # noqa: PLR0913, PLR0917  the case, and two fixtures
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     ending: Step,
     client: str,
@@ -202,15 +206,17 @@ def test_a_kept_connection_that_was_closing(  # noqa: PLR0913, PLR0917  the case
     answer = answers(upstream)
     kept = answer.streamed() if streamed else answer.once()
 
-    async def scene(play: Play) -> None:
-        play.house.upstream.script(
-            ScriptRule(steps=kept, times=1), ScriptRule(steps=(ending,), times=1), well(upstream, streamed=streamed)
+    async def scenario(play: Play) -> None:
+        play.harness.upstream.script(
+            ScriptRule(steps=kept, times=1),
+            ScriptRule(steps=(ending,), times=1),
+            valid_response(upstream, streamed=streamed),
         )
         for _ in range(2):
             await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
             await turns()
 
-    trace = alike(house, monkeypatch, scene, passages=2)
+    trace = alike(harness, monkeypatch, scenario, passages=2)
     assert [(line["status"], line["tries"]) for line in trace.lines] == [(200, 1)] * 2
     assert len(trace.asked) == 3
 
@@ -221,7 +227,7 @@ def test_a_kept_connection_that_was_closing(  # noqa: PLR0913, PLR0917  the case
 @some_modes
 @pytest.mark.parametrize("place", ["composing", "sending", "answering", "first-words", "later-words"])
 def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     place: str,
     client: str,
@@ -240,9 +246,9 @@ def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
             raise ValueError("a bug")
         return write(stage, events)  # type: ignore[arg-type]  # as it came
 
-    async def scene(play: Play) -> None:
+    async def scenario(play: Play) -> None:
         left[0] = 0 if place == "first-words" else 1
-        play.house.upstream.script(well(upstream, streamed=streamed))
+        play.harness.upstream.script(valid_response(upstream, streamed=streamed))
         await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
 
     if place == "composing":
@@ -253,32 +259,32 @@ def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
         monkeypatch.setattr(Remote, "limits", raising)
     else:
         monkeypatch.setattr(StreamWriter, "write", writing)
-    alike(house, monkeypatch, scene, passages=0 if place == "composing" else 1)
+    alike(harness, monkeypatch, scenario, passages=0 if place == "composing" else 1)
 
 
 @some_modes
 def test_a_request_comes_in_many_reads(
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     client: str,
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scene(play: Play) -> None:
-        caller = await partly_asked(play, client, upstream, streamed=streamed)
-        data = json.dumps(asking(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
+    async def scenario(play: Play) -> None:
+        raw_client = await partly_asked(play, client, upstream, streamed=streamed)
+        data = json.dumps(client_request(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
         for byte in data[-9:]:
             await turns(5)
-            caller.transport.write(bytes((byte,)))
-        await play.over(caller)
+            raw_client.transport.write(bytes((byte,)))
+        await play.over(raw_client)
 
-    trace = alike(house, monkeypatch, scene)
+    trace = alike(harness, monkeypatch, scenario)
     assert [line["status"] for line in trace.lines] == [200]
 
 
 @some_modes
 def test_requests_behind_each_other(
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     client: str,
     upstream: str,
@@ -286,19 +292,19 @@ def test_requests_behind_each_other(
 ) -> None:
     heads: list[list[bytes]] = []
 
-    async def scene(play: Play) -> None:
-        play.house.upstream.script(ScriptRule(steps=well(upstream, streamed=streamed)))
-        path, body = asking(client, f"{upstream}-small", "Hi", streamed=streamed)
+    async def scenario(play: Play) -> None:
+        play.harness.upstream.script(ScriptRule(steps=valid_response(upstream, streamed=streamed)))
+        path, body = client_request(client, f"{upstream}-small", "Hi", streamed=streamed)
         data = json.dumps(body).encode()
-        key = play.house.canaries.client_key
+        key = play.harness.canaries.client_key
         head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-length: {len(data)}\r\n"
         last = f"{head}connection: close\r\n\r\n".encode() + data
-        reader, writer = await asyncio.open_connection("127.0.0.1", play.house.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", play.harness.port)
         writer.write((f"{head}\r\n".encode() + data) * 2 + last)
         raw = await reader.read()
         writer.close()
         heads.append(re.findall(rb"HTTP/1\.1 \d+", raw))
 
-    trace = alike(house, monkeypatch, scene, passages=3)
+    trace = alike(harness, monkeypatch, scenario, passages=3)
     assert heads == [[b"HTTP/1.1 200"] * 3] * 2
     assert [line["status"] for line in trace.lines] == [200] * 3

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.house import PATHS, House, well
-from tests.faults.wires import DIALECTS
+from tests.faults.harness import PATHS, GatewayHarness, valid_response
+from tests.faults.wire_responses import DIALECTS
 from tests.gateway.passages import LIMITED, alike, some_modes, until_over
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.faults import FAULTS, fault
@@ -28,14 +28,14 @@ TARGETS = ("chat", "messages")
 
 
 @pytest.fixture(scope="module")
-def trying() -> Generator[House]:
-    """Give a house that tries again; `either` is a model that leads to two upstreams, one asked after the other."""
+def trying() -> Generator[GatewayHarness]:
+    """Give a harness that tries again; `either` is a model that leads to two upstreams, one asked after the other."""
     retry: JSONObject = {"attempts": 2, "base": 0.0, "cap": 0.0, "timeouts": True}
     models: list[JSON] = [{"name": f"{name}-*", "upstream": name} for name in DIALECTS]
     targets: list[JSON] = [{"upstream": name, "model": name, "tier": tier} for tier, name in enumerate(TARGETS)]
     with ExitStack() as stack:
         more: JSONObject = {"keys": LIMITED, "models": [*models, {"name": "either", "targets": targets}]}
-        yield House(more=more, retry=retry).start(stack)
+        yield GatewayHarness(more=more, retry=retry).start(stack)
 
 
 @pytest.fixture(autouse=True)
@@ -47,29 +47,31 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 @some_modes
 @pytest.mark.parametrize("name", [name for name, one in FAULTS.items() if one.fails])
 def test_every_fault_is_tried_again_alike(  # noqa: PLR0913, PLR0917  the case, and two fixtures
-    trying: House,
+    trying: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     client: str,
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scene(play: Play) -> None:
+    async def scenario(play: Play) -> None:
         first = ScriptRule(steps=fault(name, upstream, streamed=streamed), times=1)
-        play.house.upstream.script(first, ScriptRule(steps=well(upstream, streamed=streamed)))
+        play.harness.upstream.script(first, ScriptRule(steps=valid_response(upstream, streamed=streamed)))
         await until_over(play, await play.call(client, f"{upstream}-small", streamed=streamed))
 
-    alike(trying, monkeypatch, scene)
+    alike(trying, monkeypatch, scenario)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("name", [name for name, one in FAULTS.items() if one.fails])
-def test_another_is_asked_alike(trying: House, monkeypatch: pytest.MonkeyPatch, name: str, *, streamed: bool) -> None:
+def test_another_is_asked_alike(
+    trying: GatewayHarness, monkeypatch: pytest.MonkeyPatch, name: str, *, streamed: bool
+) -> None:
     first, second = TARGETS
 
-    async def scene(play: Play) -> None:
+    async def scenario(play: Play) -> None:
         failing = ScriptRule(steps=fault(name, first, streamed=streamed), when=RequestMatcher(path=f"*{PATHS[first]}"))
-        play.house.upstream.script(failing, ScriptRule(steps=well(second, streamed=streamed)))
+        play.harness.upstream.script(failing, ScriptRule(steps=valid_response(second, streamed=streamed)))
         await until_over(play, await play.call(first, "either", streamed=streamed))
 
-    alike(trying, monkeypatch, scene)
+    alike(trying, monkeypatch, scenario)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.heard import heard
-from tests.faults.house import CLOSES, House
-from tests.faults.wires import HELLO
+from tests.faults.client_view import read_stream
+from tests.faults.harness import CONNECTION_CLOSE, GatewayHarness
+from tests.faults.wire_responses import HELLO
 from tests.gateway.passages import LIMITED, PASSING, alike
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead
@@ -29,10 +29,10 @@ NEAR = 3
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give a house with limits, whose places are counted."""
+def harness() -> Generator[GatewayHarness]:
+    """Give a harness with limits, whose places are counted."""
     with ExitStack() as stack:
-        yield House(more={"keys": LIMITED}).start(stack)
+        yield GatewayHarness(more={"keys": LIMITED}).start(stack)
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +44,9 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 def places(upstream: str) -> list[int]:
     """Return where a stream is cut: around the ends of all frames from the last word on, and inside each."""
     wire = HELLO[upstream]
-    at = len(b"".join((*wire.begun, *wire.more)))
+    at = len(b"".join((*wire.first_frames, *wire.middle_frames)))
     found = {at}
-    for frame in (*wire.ended, *wire.done):
+    for frame in (*wire.last_frames, *wire.end_mark):
         at += len(frame)
         found |= {at - len(frame) // 2, *range(at - NEAR, at + 1)}
     return sorted(found)
@@ -55,25 +55,25 @@ def places(upstream: str) -> list[int]:
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
 def test_u13_u14_a_stream_that_is_cut(
-    house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, ending: str
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, ending: str
 ) -> None:
     """findings-6."""
     wire = HELLO[upstream]
-    first, head = b"".join(wire.begun), ResponseHead(200, (("content-type", wire.media_type), CLOSES))
+    first, head = b"".join(wire.first_frames), ResponseHead(200, (("content-type", wire.media_type), CONNECTION_CLOSE))
     for at in places(upstream):
         rest = wire.stream[len(first) : at]
         steps = (head, Body(first), *((Body(rest),) if rest else ()), *ENDINGS[ending])
 
-        async def scene(play: Play, steps: tuple[Step, ...] = steps) -> None:
-            play.house.upstream.script(steps)
+        async def scenario(play: Play, steps: tuple[Step, ...] = steps) -> None:
+            play.harness.upstream.script(steps)
             await play.over(await play.call(client, f"{upstream}-small", streamed=True))
 
-        (answer,) = alike(house, monkeypatch, scene).clients
+        (answer,) = alike(harness, monkeypatch, scenario).clients
         assert answer is not None
         assert answer.status == 200, at
         if answer.ended:
-            said = heard(client, answer.body)
+            said = read_stream(client, answer.body)
             assert (said.text, said.ended, said.error) == ("Hello", True, None), (at, answer.body)
         elif client != upstream:
-            said = heard(client, answer.body)
+            said = read_stream(client, answer.body)
             assert (said.ended, said.error is None) == (False, False), (at, answer.body)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import turns
-from tests.faults.house import PING, House, asking, push, within_reason
+from tests.faults.harness import PING, GatewayHarness, advance, client_request, wait_until
 from tests.gateway.passages import GO_ON, LIMITED, MOMENTS, PAIRS, alike, passages_at, played, some_modes
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.config.load import check
@@ -31,10 +31,10 @@ CREATED = 1_700_000_000.0
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give a house with limits, whose places are counted."""
+def harness() -> Generator[GatewayHarness]:
+    """Give a harness with limits, whose places are counted."""
     with ExitStack() as stack:
-        yield House(more={"keys": LIMITED}).start(stack)
+        yield GatewayHarness(more={"keys": LIMITED}).start(stack)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("how", ["fin", "reset"])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_client_leaves(  # noqa: PLR0913, PLR0917  the case, and two fixtures
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
     how: str,
@@ -55,42 +55,42 @@ def test_a_client_leaves(  # noqa: PLR0913, PLR0917  the case, and two fixtures
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scene(play: Play) -> None:
-        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+    async def scenario(play: Play) -> None:
+        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
         if how == "reset":
-            caller.transport.abort()
+            raw_client.transport.abort()
         else:
-            caller.transport.close()
-        await within_reason(lambda: bool(play.house.lines.lines), "the request is written down")
+            raw_client.transport.close()
+        await wait_until(lambda: bool(play.harness.access_log.lines), "the request is written down")
 
-    trace = alike(house, monkeypatch, scene, passages=passages_at(moment))
+    trace = alike(harness, monkeypatch, scenario, passages=passages_at(moment))
     assert [line["failure"] for line in trace.lines] == ["cancelled"]
 
 
 @some_modes
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_everything_is_stopped(  # noqa: PLR0913, PLR0917  as above
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
     client: str,
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scene(play: Play) -> None:
-        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
-        play.house.server.native.stop_now()
-        await play.over(caller)
-        play.house.gateway.requests._stopping = False
+    async def scenario(play: Play) -> None:
+        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+        play.harness.server.native.stop_now()
+        await play.over(raw_client)
+        play.harness.gateway.requests._stopping = False
 
-    trace = alike(house, monkeypatch, scene, passages=passages_at(moment))
+    trace = alike(harness, monkeypatch, scenario, passages=passages_at(moment))
     assert [line["failure"] for line in trace.lines] == ["overloaded"]
 
 
 @some_modes
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_another_gateway_takes_over(  # noqa: PLR0913, PLR0917  as above
-    house: House,
+    harness: GatewayHarness,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
     client: str,
@@ -99,9 +99,9 @@ def test_another_gateway_takes_over(  # noqa: PLR0913, PLR0917  as above
 ) -> None:
     """What is under way ends where it began, and is waited for; what is still being asked is the new one's."""
 
-    async def scene(play: Play) -> None:
-        home, server = play.house, play.house.server.native
-        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+    async def scenario(play: Play) -> None:
+        home, server = play.harness, play.harness.server.native
+        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
         async with build.build_gateway(check(home._config(), os.environ, "the test")) as other:
             other.inherit(home.gateway)
             server.exchange(other)
@@ -112,17 +112,17 @@ def test_another_gateway_takes_over(  # noqa: PLR0913, PLR0917  as above
                 assert isinstance(home.addresses, asyncio.Future)
                 home.addresses.set_result(("127.0.0.1",))
             if moment == "while-it-asks":
-                data = json.dumps(asking(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
-                caller.transport.write(data[-9:])
+                data = json.dumps(client_request(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
+                raw_client.transport.write(data[-9:])
             home.upstream.release(GO_ON)
-            await play.over(caller)
+            await play.over(raw_client)
             await over
             server.exchange(home.gateway)
             server.former.clear()
 
     # without shortcuts a request is the old one's as soon as its head is there
     asks = moment == "while-it-asks"
-    trace = alike(house, monkeypatch, scene, passages=passages_at(moment), others=asks)
+    trace = alike(harness, monkeypatch, scenario, passages=passages_at(moment), others=asks)
     assert [line["failure"] for line in trace.lines] == [None]
 
 
@@ -137,9 +137,9 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scene(play: Play) -> None:
-        home = play.house
-        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+    async def scenario(play: Play) -> None:
+        home = play.harness
+        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
         home.server.should_exit = True
         await turns()
         if ends:
@@ -147,12 +147,12 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
                 assert isinstance(home.addresses, asyncio.Future)
                 home.addresses.set_result(("127.0.0.1",))
             if moment == "while-it-asks":
-                data = json.dumps(asking(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
-                caller.transport.write(data[-9:])
+                data = json.dumps(client_request(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
+                raw_client.transport.write(data[-9:])
             home.upstream.release(GO_ON)
         else:
-            await push(4.0)
-        await play.over(caller)
+            await advance(4.0)
+        await play.over(raw_client)
         await home._serving
         home._sockets -= 1  # nobody listens any more
         home._descriptors -= 1
@@ -163,23 +163,25 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
             if not lane:
                 patch.setattr(FastPath, "passage", lambda *_: None)
             server: JSONObject = {"drain_seconds": 3.0, "ping_interval": PING}
-            traces.append(played(House(more={"keys": LIMITED, "server": server}).start(stack), scene))
+            traces.append(played(GatewayHarness(more={"keys": LIMITED, "server": server}).start(stack), scenario))
     assert traces[0] == traces[1]
     assert [line["failure"] for line in traces[0].lines] == [None if ends else "overloaded"]
 
 
 @pytest.mark.parametrize("moment", ["before-the-connection", "before-the-head", "in-the-middle"])
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
-def test_signs_of_life(house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, moment: str) -> None:
-    async def scene(play: Play) -> None:
-        home = play.house
-        caller = await MOMENTS[moment](play, client, upstream, streamed=True)
-        await push(PING - 4.0)
-        await push(3.0)
+def test_signs_of_life(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, moment: str
+) -> None:
+    async def scenario(play: Play) -> None:
+        home = play.harness
+        raw_client = await MOMENTS[moment](play, client, upstream, streamed=True)
+        await advance(PING - 4.0)
+        await advance(3.0)
         if moment == "before-the-connection":
             assert isinstance(home.addresses, asyncio.Future)
             home.addresses.set_result(("127.0.0.1",))
         home.upstream.release(GO_ON)
-        await play.over(caller)
+        await play.over(raw_client)
 
-    alike(house, monkeypatch, scene)
+    alike(harness, monkeypatch, scenario)

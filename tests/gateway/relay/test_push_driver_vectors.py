@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.house import CLOSES, PATHS, House, well, whole
+from tests.faults.harness import CONNECTION_CLOSE, PATHS, GatewayHarness, valid_response, whole_response
 from tests.gateway.passages import LIMITED, PASSING, alike
 from tests.laws.vectors import cases
 from tests.laws.vendor_streams import each_vendor
@@ -21,7 +21,7 @@ from xenoglot.testing.script import ResponseHead, Send
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.gateway.passages import Play, Scene
+    from tests.gateway.passages import Play, Scenario
     from tests.laws.vectors import Case
     from tests.laws.vendor_streams import Vendor
     from xenoglot.codec.dialect import Dialect
@@ -39,10 +39,10 @@ KNOWN = [case for case in cases() if case.folder.parent.name != "embeddings"]
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
-    """Give a house with limits, whose places are counted."""
+def harness() -> Generator[GatewayHarness]:
+    """Give a harness with limits, whose places are counted."""
     with ExitStack() as stack:
-        yield House(more={"keys": LIMITED}).start(stack)
+        yield GatewayHarness(more={"keys": LIMITED}).start(stack)
 
 
 @pytest.fixture(autouse=True)
@@ -53,33 +53,37 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("client", ["chat", "messages"])
 @pytest.mark.parametrize("case", [case for case in KNOWN if case.has("response.json")], ids=lambda case: case.id)
-def test_whole_answers(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
+def test_whole_answers(harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
     upstream, data = case.dialect.name, (case.folder / "response.json").read_bytes()
 
-    async def scene(play: Play) -> None:
-        play.house.upstream.script(whole(data))
+    async def scenario(play: Play) -> None:
+        play.harness.upstream.script(whole_response(data))
         await play.over(await play.call(client, f"{upstream}-small", streamed=False))
 
-    alike(house, monkeypatch, scene)
+    alike(harness, monkeypatch, scenario)
 
 
 @pytest.mark.parametrize("client", ["chat", "messages"])
 @pytest.mark.parametrize("case", [case for case in KNOWN if case.has("stream.*")], ids=lambda case: case.id)
-def test_streams(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
+def test_streams(harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
     for size in (READ, None):
-        alike(house, monkeypatch, streaming(case.dialect, case.stream, size, client))
+        alike(harness, monkeypatch, streaming(case.dialect, case.stream, size, client))
 
 
 @pytest.mark.parametrize("client", ["chat", "responses"])
 @each_vendor
-def test_streams_of_vendors(house: House, monkeypatch: pytest.MonkeyPatch, vendor: Vendor, client: str) -> None:
+def test_streams_of_vendors(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, vendor: Vendor, client: str
+) -> None:
     """findings-A1: in reads of whole packets, of so few bytes that most end within an event, and in one read."""
     for size in (PACKET, 97, None):
-        alike(house, monkeypatch, streaming(vendor.dialect, vendor.stream(12), size, client))
+        alike(harness, monkeypatch, streaming(vendor.dialect, vendor.stream(12), size, client))
 
 
 @pytest.mark.parametrize("size", [97, None], ids=["cut", "whole"])
-def test_each_read_holds_one_segment(house: House, monkeypatch: pytest.MonkeyPatch, size: int | None) -> None:
+def test_each_read_holds_one_segment(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, size: int | None
+) -> None:
     """Else the kernel decides where reads end, and the two plays of a case differ when the machine is busy."""
     reads: list[int] = []
     update = UpstreamConnection.buffer_updated
@@ -90,27 +94,27 @@ def test_each_read_holds_one_segment(house: House, monkeypatch: pytest.MonkeyPat
 
     case = next(case for case in KNOWN if case.has("stream.*") and case.dialect.name == "messages")
     monkeypatch.setattr(UpstreamConnection, "buffer_updated", updated)
-    alike(house, monkeypatch, streaming(case.dialect, case.stream, size, "chat"))
+    alike(harness, monkeypatch, streaming(case.dialect, case.stream, size, "chat"))
     assert reads == [len(segment) for segment in segments(case.dialect, case.stream, size)] * 2
 
 
 def segments(dialect: Dialect, data: bytes, size: int | None) -> list[bytes]:
     """Return the segments of a response that streams `data`, `size` bytes in each; all in one where that is `None`."""
-    head = encode_head(ResponseHead(headers=(("content-type", dialect.framing.media_type), CLOSES)))
+    head = encode_head(ResponseHead(headers=(("content-type", dialect.framing.media_type), CONNECTION_CLOSE)))
     if size is None:
         return [head + chunk(data) + LAST_CHUNK]
     return [head, *(chunk(data[start : start + size]) for start in range(0, len(data), size)), LAST_CHUNK]
 
 
-def streaming(dialect: Dialect, data: bytes, size: int | None, client: str) -> Scene:
-    """Return a scene in which a client asks a server, which streams `data` in such segments."""
+def streaming(dialect: Dialect, data: bytes, size: int | None, client: str) -> Scenario:
+    """Return a scenario in which a client asks a server, which streams `data` in such segments."""
     steps = tuple(Send(segment) for segment in segments(dialect, data, size))
 
-    async def scene(play: Play) -> None:
-        play.house.upstream.script(steps)
+    async def scenario(play: Play) -> None:
+        play.harness.upstream.script(steps)
         await play.over(await play.call(client, f"{dialect.name}-small", streamed=True))
 
-    return scene
+    return scenario
 
 
 def renamed(case: Case, model: str) -> JSONObject:
@@ -126,15 +130,15 @@ def renamed(case: Case, model: str) -> JSONObject:
     [case for case in KNOWN if case.has("request.json") and case.folder.parent.name in {*PASSING} & PATHS.keys()],
     ids=lambda case: case.id,
 )
-def test_requests(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, upstream: str) -> None:
+def test_requests(harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, case: Case, upstream: str) -> None:
     client = case.dialect.name
     to = client if upstream == "the-same" else upstream
     asked = renamed(case, f"{to}-small")
 
-    async def scene(play: Play) -> None:
-        play.house.upstream.script(well(to, streamed=bool(asked.get("stream"))))
-        caller = await play.house.send(PATHS[client], encode_json(asked))
-        play.callers.append(caller)
-        await play.over(caller)
+    async def scenario(play: Play) -> None:
+        play.harness.upstream.script(valid_response(to, streamed=bool(asked.get("stream"))))
+        raw_client = await play.harness.post(PATHS[client], encode_json(asked))
+        play.callers.append(raw_client)
+        await play.over(raw_client)
 
-    alike(house, monkeypatch, scene, passages=None)
+    alike(harness, monkeypatch, scenario, passages=None)

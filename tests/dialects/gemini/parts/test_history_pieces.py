@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.house import House
+from tests.faults.harness import GatewayHarness
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
@@ -94,10 +94,10 @@ def test_pieces_through_a_gateway(client: str) -> None:
     }
     asked = turns[client]
 
-    async def scene() -> None:
+    async def scenario() -> None:
         kind = (("content-type", "text/event-stream"),)
-        house.upstream.script([Respond(200, kind, data), Respond(200, kind, data)])
-        answer = await house.finish(await house.send(path, json.dumps(asked).encode()))
+        harness.upstream.script([Respond(200, kind, data), Respond(200, kind, data)])
+        answer = await harness.read_response(await harness.post(path, json.dumps(asked).encode()))
         assert answer.status == 200, answer.body
         if client == "chat":
             assert answer.body.count(b'"name":"f"') == 1
@@ -105,10 +105,10 @@ def test_pieces_through_a_gateway(client: str) -> None:
             return
         assert answer.body == data
         history = [ASKED, *HISTORIES["in-contents-of-their-own"], RESULT]
-        answer = await house.finish(await house.send(path, json.dumps({"contents": history}).encode()))
+        answer = await harness.read_response(await harness.post(path, json.dumps({"contents": history}).encode()))
         assert answer.status == 200, answer.body
-        assert json.loads(house.upstream.requests[-1].body)["contents"] == history
+        assert json.loads(harness.upstream.requests[-1].body)["contents"] == history
 
     with ExitStack() as stack:
-        house = House().start(stack)
-        house.play(scene())
+        harness = GatewayHarness().start(stack)
+        harness.run(scenario())

@@ -1,6 +1,6 @@
 """A default install, started and asked where every word to the net outside is noticed; run as a program of its own.
 
-    python alone.py namespace|audit FOLDER [FLAG ...]
+    python offline_gateway.py namespace|audit FOLDER [FLAG ...]
 
 The flags are those of `xenoglot serve`.
 
@@ -24,10 +24,10 @@ from pathlib import Path
 
 UP_AND_RUNNING = 0x1 | 0x40
 GET_FLAGS, SET_FLAGS = 0x8913, 0x8914
-PATIENCE = 120
+TIMEOUT = 120
 
 # What the gateway runs under: each connection, lookup and datagram is written down.
-WATCHED = """
+WATCHED_GATEWAY = """
 import sys
 SOCKETS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
 def hook(event, args, out=sys.argv[1]):
@@ -50,7 +50,7 @@ def bring_loopback_up() -> None:
         fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sh14x", b"lo", flags | UP_AND_RUNNING))
 
 
-def sent_nowhere() -> dict[str, int]:
+def unroutable_packets() -> dict[str, int]:
     """What the kernel was asked to send and had no way for."""
     names, values = (
         line.split()[1:]
@@ -64,13 +64,13 @@ def sent_nowhere() -> dict[str, int]:
     return {"ipv4": four["OutNoRoutes"], "ipv6": int(said.get("Ip6OutNoRoutes", 0))}
 
 
-def ask(host: str, port: int) -> list[int]:
+def request_statuses(host: str, port: int) -> list[int]:
     """Ask for health, models and an answer; return the statuses."""
     body = json.dumps({"model": "any", "max_tokens": 4, "messages": [{"role": "user", "content": "Hi"}]})
     statuses = []
     asked = (("GET", "/health", None), ("GET", "/v1/models", None), ("POST", "/v1/chat/completions", body))
     for method, path, said in asked:
-        connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
         connection.request(method, path, said)
         statuses.append(connection.getresponse().status)
         connection.close()
@@ -83,16 +83,16 @@ def main(how: str, folder: str, *flags: str) -> None:
         bring_loopback_up()
     seen = Path(folder, "seen")
     seen.touch()
-    command = [sys.executable, "-c", WATCHED, str(seen), how, "serve", "--port", "0", *flags]
+    command = [sys.executable, "-c", WATCHED_GATEWAY, str(seen), how, "serve", "--port", "0", *flags]
     environ = os.environ | {"XDG_DATA_HOME": folder}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as serving:
         greeting = serving.stdout.readline() if serving.stdout else ""
         host, _, port = greeting.strip().rpartition("http://")[2].rpartition(":")
-        statuses = ask(host, int(port)) if port else []
+        statuses = request_statuses(host, int(port)) if port else []
         serving.send_signal(signal.SIGTERM)
-        _, log = serving.communicate(timeout=PATIENCE)
+        _, log = serving.communicate(timeout=TIMEOUT)
     told = {"greeting": greeting, "statuses": statuses, "exit": serving.returncode, "log": log}
-    print(json.dumps(told | {"nowhere": sent_nowhere(), "seen": seen.read_text(encoding="utf-8").splitlines()}))  # noqa: T201
+    print(json.dumps(told | {"nowhere": unroutable_packets(), "seen": seen.read_text(encoding="utf-8").splitlines()}))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ import pytest
 from msgspec import Struct
 
 from tests.backends.wire import open_sockets, turns
-from tests.faults.canaries import Canaries, Overheard, overhearing
-from tests.faults.heard import answer_text, envelope, heard
-from tests.faults.wires import DIALECTS, HELLO
+from tests.faults.canaries import Canaries, LogCapture, capture_logs
+from tests.faults.client_view import read_error, read_stream, response_text
+from tests.faults.wire_responses import DIALECTS, HELLO
 from xenoglot.backends.http.client import Transport
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import UpstreamSettings as Settings
@@ -40,44 +40,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from contextlib import ExitStack
 
-    from tests.faults.heard import Heard, Told
+    from tests.faults.client_view import ReceivedError, ReceivedStream
     from xenoglot.backends.http.connection import ConnectionPool
     from xenoglot.gateway.app import Gateway
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.testing.script import Step
 
 HOST = "upstream.test"
-HERE, NOWHERE, SILENT = "127.0.0.1", "127.0.0.2", "127.0.0.3"
+LISTENING, REFUSING, UNRESPONSIVE = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 """Where the upstream listens, where nobody does, and where nobody ever accepts."""
 
 CONNECT, FIRST_BYTE, IDLE, TOTAL = 5.0, 10.0, 12.0, 60.0
 PING = 14.0
 """Seconds: the deadlines of the usual upstreams, and what a client may hear nothing for."""
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """Real seconds after which something that has to happen has not."""
 
 
-class PushedLoop(asyncio.SelectorEventLoop):
+class ManualClockLoop(asyncio.SelectorEventLoop):
     """A real loop with real sockets whose clock stands until it is pushed on: a slow machine is never late."""
 
-    pushed = 1_000.0
+    now = 1_000.0
 
     def time(self) -> float:
         """Return the seconds of the clock."""
-        return self.pushed
+        return self.now
 
 
-async def push(seconds: float) -> None:
+async def advance(seconds: float) -> None:
     """Let that much time pass, and let what is due happen."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, PushedLoop)
+    assert isinstance(loop, ManualClockLoop)
     await turns()
-    loop.pushed += seconds
+    loop.now += seconds
     await turns()
 
 
-class Answer(Struct):
+class RawResponse(Struct):
     """What the client got: `complete` says that the framing of HTTP says so, `ending` how the connection ended."""
 
     status: int
@@ -87,7 +87,7 @@ class Answer(Struct):
     raw: bytes
 
 
-class Caller(asyncio.Protocol):
+class RawClient(asyncio.Protocol):
     """A client that sends bytes and keeps what comes."""
 
     def __init__(self) -> None:
@@ -108,26 +108,26 @@ class Caller(asyncio.Protocol):
         self.closed = True
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether nothing more is to come."""
         return self.reader.complete or self.closed
 
-    def answer(self) -> Answer:
+    def response(self) -> RawResponse:
         """Return what came so far."""
         reader = self.reader
         headers = dict(reversed(reader.headers))
-        return Answer(reader.status or 0, headers, reader.body, reader.complete, bytes(reader.raw))
+        return RawResponse(reader.status or 0, headers, reader.body, reader.complete, bytes(reader.raw))
 
 
-async def within_reason(look: Callable[[], bool], what: str) -> None:
+async def wait_until(look: Callable[[], bool], what: str) -> None:
     """Let the loop turn until `look()` is true."""
     start = time.monotonic()
     while not look():
         await asyncio.sleep(0)
-        assert time.monotonic() - start < PATIENCE, f"it never came to this: {what}"
+        assert time.monotonic() - start < TIMEOUT, f"it never came to this: {what}"
 
 
-class Lines(logging.Handler):
+class AccessLogLines(logging.Handler):
     """The lines of the access log."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Lines(logging.Handler):
         self.lines.append(json.loads(record.getMessage()))
 
 
-class House:
+class GatewayHarness:
     """The gateway and its upstream. A model `<dialect>-small` leads to the upstream in that dialect.
 
     `patient-<dialect>-small` waits long for everything, `tls-<dialect>-small` speaks TLS, and trusts whom `trust` says;
@@ -152,42 +152,42 @@ class House:
         *,
         retry: JSONObject | None = None,
         trust: ssl.SSLContext | None = None,
-        secure: Mapping[str, Upstream] | None = None,
+        tls_upstreams: Mapping[str, Upstream] | None = None,
         more: JSONObject | None = None,
     ) -> None:
         self.canaries = Canaries("faults")
-        self.addresses: Sequence[str] | deque[Sequence[str]] | Exception | asyncio.Future[Sequence[str]] = (HERE,)
-        self.complaints: list[object] = []
-        self.lines = Lines()
+        self.addresses: Sequence[str] | deque[Sequence[str]] | Exception | asyncio.Future[Sequence[str]] = (LISTENING,)
+        self.loop_errors: list[object] = []
+        self.access_log = AccessLogLines()
         self.server: GatewayServer
         self.gateway: Gateway
         self.upstream = Upstream()
-        self.secure = dict(secure or {})
+        self.tls_upstreams = dict(tls_upstreams or {})
         self.port = 0
         self._retry = {"attempts": 1} if retry is None else retry
         self._more = more or {}
         self._trust = trust
         self._transports: list[Transport] = []
-        self._overheard: Overheard
+        self._captured: LogCapture
         self._exits = AsyncExitStack()
         self._serving: asyncio.Task[None]
-        self._runner = asyncio.Runner(loop_factory=PushedLoop)
+        self._runner = asyncio.Runner(loop_factory=ManualClockLoop)
 
     @property
     def _upstreams(self) -> tuple[Upstream, ...]:
-        return (self.upstream, *self.secure.values())
+        return (self.upstream, *self.tls_upstreams.values())
 
-    def play(self, scene: Coroutine[object, object, object]) -> None:
+    def run(self, scenario: Coroutine[object, object, object]) -> None:
         """Play one case, and look that nothing is left of it."""
-        self._runner.run(self._played(scene))
+        self._runner.run(self._run_scenario(scenario))
 
     def start(self, stack: ExitStack) -> Self:
         """Begin to serve, until the stack unwinds."""
         stack.callback(self._stop)
-        self._overheard = stack.enter_context(overhearing())
+        self._captured = stack.enter_context(capture_logs())
         access = logging.getLogger("xenoglot.access")
-        access.addHandler(self.lines)
-        stack.callback(access.removeHandler, self.lines)
+        access.addHandler(self.access_log)
+        stack.callback(access.removeHandler, self.access_log)
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(build, "Transport", self._transport)
         patch.setattr(heap, "trim", lambda: True)  # in a thread, at a second of the machine's: it opens a file at first
@@ -203,14 +203,14 @@ class House:
             warnings.simplefilter("always")
             gc.collect()
         unclosed = [str(warning.message) for warning in caught if issubclass(warning.category, ResourceWarning)]
-        assert (unclosed, self.complaints) == ([], [])
+        assert (unclosed, self.loop_errors) == ([], [])
 
     def _transport(self, **settings: object) -> Transport:
-        transport = Transport(**settings, resolve=self._look_up, ssl_context=self._trust)  # type: ignore[arg-type]
+        transport = Transport(**settings, resolve=self._resolve, ssl_context=self._trust)  # type: ignore[arg-type]
         self._transports.append(transport)
         return transport
 
-    async def _look_up(self, _host: str) -> Sequence[str]:
+    async def _resolve(self, _host: str) -> Sequence[str]:
         addresses = self.addresses
         if isinstance(addresses, deque):
             return addresses.popleft()
@@ -221,12 +221,12 @@ class House:
         return addresses
 
     async def _start(self) -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, complaint: self.complaints.append(complaint))
+        asyncio.get_running_loop().set_exception_handler(lambda _, complaint: self.loop_errors.append(complaint))
         await self._exits.enter_async_context(self.upstream)
-        for upstream in self.secure.values():
-            upstream.port = next(iter(self.secure.values())).port
+        for upstream in self.tls_upstreams.values():
+            upstream.port = next(iter(self.tls_upstreams.values())).port
             await self._exits.enter_async_context(upstream)
-        await self._exits.enter_async_context(Upstream(door="stall", host=SILENT, port=self.upstream.port))
+        await self._exits.enter_async_context(Upstream(door="stall", host=UNRESPONSIVE, port=self.upstream.port))
         config = check(self._config(), os.environ, "the tests")
         self.gateway = await self._exits.enter_async_context(build.build_gateway(config))
         self.gateway.dispatcher.clock = asyncio.get_running_loop().time
@@ -241,10 +241,10 @@ class House:
 
     async def _ready(self) -> None:
         """Have one answer of the gateway, so that everything is there that stays."""
-        _, caller = await asyncio.get_running_loop().create_connection(Caller, "127.0.0.1", self.port)
-        caller.transport.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        await within_reason(lambda: caller.closed, "the gateway serves")
-        assert caller.answer().status == 200
+        _, raw_client = await asyncio.get_running_loop().create_connection(RawClient, "127.0.0.1", self.port)
+        raw_client.transport.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        await wait_until(lambda: raw_client.closed, "the gateway serves")
+        assert raw_client.response().status == 200
         await turns()
 
     async def _end(self) -> None:
@@ -259,8 +259,8 @@ class House:
         usual = {"connect": CONNECT, "first_byte": FIRST_BYTE, "idle": IDLE, "total": TOTAL}
         patient = {"connect": 500.0, "first_byte": 500.0, "idle": 500.0, "total": 3600.0}
         kinds = [("", "http", self.upstream.port, usual), ("patient-", "http", self.upstream.port, patient)]
-        if self.secure:
-            kinds.append(("tls-", "https", next(iter(self.secure.values())).port, usual))
+        if self.tls_upstreams:
+            kinds.append(("tls-", "https", next(iter(self.tls_upstreams.values())).port, usual))
         for dialect in DIALECTS:
             for prefix, scheme, port, deadlines in kinds:
                 name = f"{prefix}{dialect}"
@@ -284,83 +284,83 @@ class House:
             "models": models,
         } | self._more
 
-    async def call(self, client: str, model: str, *, streamed: bool, **more: JSON) -> Caller:
+    async def start_request(self, client: str, model: str, *, streamed: bool, **more: JSON) -> RawClient:
         """Send a request, and return the one who listens."""
-        path, body = asking(client, model, self.canaries.prompt, streamed=streamed)
-        return await self.send(path, json.dumps(body | more).encode())
+        path, body = client_request(client, model, self.canaries.prompt, streamed=streamed)
+        return await self.post(path, json.dumps(body | more).encode())
 
-    async def send(self, path: str, body: bytes, *headers: str) -> Caller:
+    async def post(self, path: str, body: bytes, *headers: str) -> RawClient:
         """Post a body."""
         loop = asyncio.get_running_loop()
-        _, caller = await loop.create_connection(Caller, "127.0.0.1", self.port)
+        _, raw_client = await loop.create_connection(RawClient, "127.0.0.1", self.port)
         head = [f"POST {path} HTTP/1.1", f"host: 127.0.0.1:{self.port}", f"content-length: {len(body)}"]
         head += ["content-type: application/json", *headers]
         if not any(header.startswith("x-api-key") for header in headers):
             head.append(f"authorization: Bearer {self.canaries.client_key}")
         head += ["", ""]
-        caller.transport.write("\r\n".join(head).encode() + body)
-        return caller
+        raw_client.transport.write("\r\n".join(head).encode() + body)
+        return raw_client
 
-    async def finish(self, caller: Caller) -> Answer:
+    async def read_response(self, raw_client: RawClient) -> RawResponse:
         """Wait for the end of an answer, and leave."""
-        await within_reason(lambda: caller.over, "an answer ends")
-        caller.transport.abort()
-        answer = caller.answer()
+        await wait_until(lambda: raw_client.finished, "an answer ends")
+        raw_client.transport.abort()
+        answer = raw_client.response()
         self.canaries.check_answers([answer.raw])
         return answer
 
-    async def ask(self, client: str, model: str, *, streamed: bool, **more: JSON) -> Answer:
+    async def request(self, client: str, model: str, *, streamed: bool, **more: JSON) -> RawResponse:
         """Ask, and return the answer."""
-        return await self.finish(await self.call(client, model, streamed=streamed, **more))
+        return await self.read_response(await self.start_request(client, model, streamed=streamed, **more))
 
-    async def asked(self, count: int = 1) -> None:
+    async def wait_for_upstream_requests(self, count: int = 1) -> None:
         """Wait until that many requests have reached the upstream."""
-        await within_reason(lambda: len(self.upstream.requests) >= count, f"{count} requests reach the upstream")
+        await wait_until(lambda: len(self.upstream.requests) >= count, f"{count} requests reach the upstream")
 
-    def line(self) -> JSONObject:
+    def access_log_line(self) -> JSONObject:
         """Return the one line in the access log."""
-        assert len(self.lines.lines) == 1, self.lines.lines
-        return self.lines.lines[0]
+        assert len(self.access_log.lines) == 1, self.access_log.lines
+        return self.access_log.lines[0]
 
-    async def _played(self, scene: Coroutine[object, object, object]) -> None:
-        self._forget()
+    async def _run_scenario(self, scenario: Coroutine[object, object, object]) -> None:
+        self._reset()
         try:
-            await scene
-            await self._settled()
+            await scenario
+            await self._wait_until_idle()
         except BaseException:
-            await self._tidy()
+            await self._abort_leftovers()
             raise
-        self.canaries.check(self._overheard.texts)
-        assert self.complaints == []
+        self.canaries.check(self._captured.texts)
+        assert self.loop_errors == []
 
-    async def _tidy(self) -> None:
+    async def _abort_leftovers(self) -> None:
         """Break off what a failed case has left, so that the next one does not fail of it."""
         for upstream in self._upstreams:
             for connection in upstream.connections:
                 connection.abort()
         await turns(200)
-        for task in self._left_over():
+        for task in self._leftover_tasks():
             task.cancel()
         await turns(200)
 
-    def _forget(self) -> None:
-        self.addresses = (HERE,)
+    def _reset(self) -> None:
+        self.addresses = (LISTENING,)
         self.gateway.dispatcher.ward = TargetRegistry(self.gateway.config)  # no key is out, and no breaker open
-        self.lines.lines.clear()
-        self._overheard.texts.clear()
+        self.access_log.lines.clear()
+        self._captured.texts.clear()
         for upstream in self._upstreams:
             upstream.script()
             upstream.forget()
 
-    async def _settled(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until nothing is left but idle connections; the invariants of section 5."""
-        await within_reason(lambda: not self._left_over(), "tasks end")
-        await within_reason(lambda: sum(len(one.connections) for one in self._pools()) == self._idle(), "none is busy")
-        await within_reason(lambda: open_sockets() - 2 * self._idle() == self._sockets, "sockets close")
+        await wait_until(lambda: not self._leftover_tasks(), "tasks end")
+        await wait_until(lambda: sum(len(one.connections) for one in self._pools()) == self._idle(), "none is busy")
+        await wait_until(lambda: open_sockets() - 2 * self._idle() == self._sockets, "sockets close")
         assert len(os.listdir("/dev/fd")) - 2 * self._idle() == self._descriptors  # noqa: PTH208 - no need of paths
         assert b"xenoglot_gateway_requests_running 0" in self.gateway.metrics()
 
-    def _left_over(self) -> list[asyncio.Task[object]]:
+    def _leftover_tasks(self) -> list[asyncio.Task[object]]:
         """Return tasks that were not there at first, but for those of the upstream's idle connections."""
         playing = {one.task for upstream in self._upstreams for one in upstream.connections}
         return list(asyncio.all_tasks() - self._tasks - {asyncio.current_task()} - playing)
@@ -373,7 +373,7 @@ class House:
         return [transport._pool for transport in self._transports if transport._pool is not None]
 
 
-def asking(client: str, model: str, prompt: str, *, streamed: bool) -> tuple[str, JSONObject]:  # noqa: PLR0911 - one for each dialect
+def client_request(client: str, model: str, prompt: str, *, streamed: bool) -> tuple[str, JSONObject]:  # noqa: PLR0911 - one for each dialect
     """Return where a client of the dialect posts its question, and the question."""
     turn: list[JSON] = [{"role": "user", "content": prompt}]
     match client:
@@ -389,17 +389,21 @@ def asking(client: str, model: str, prompt: str, *, streamed: bool) -> tuple[str
         case "responses":
             return PATHS[client], {"model": model, "input": turn, "stream": streamed, "store": False}
         case "completions" | "ollama_generate":
-            return PATHS[client], {"model": model, "prompt": prompt, "stream": streamed} | usage(client, streamed)
+            return PATHS[client], {"model": model, "prompt": prompt, "stream": streamed} | usage_option(
+                client, streamed
+            )
         case _:
-            return PATHS[client], {"model": model, "messages": turn, "stream": streamed} | usage(client, streamed)
+            return PATHS[client], {"model": model, "messages": turn, "stream": streamed} | usage_option(
+                client, streamed
+            )
 
 
-def usage(client: str, streamed: bool) -> JSONObject:  # noqa: FBT001 - as it stands in the request
+def usage_option(client: str, streamed: bool) -> JSONObject:  # noqa: FBT001 - as it stands in the request
     """Return the field with which clients of OpenAI's ask what a stream cost."""
     return {"stream_options": {"include_usage": True}} if streamed and client in ("chat", "completions") else {}
 
 
-CLOSES = ("connection", "close")
+CONNECTION_CLOSE = ("connection", "close")
 PATHS = {
     "chat": "/v1/chat/completions",
     "completions": "/v1/completions",
@@ -412,52 +416,54 @@ PATHS = {
 }
 
 
-def whole(body: bytes, status: int = 200, media_type: str = "application/json", **headers: str) -> tuple[Step, ...]:
+def whole_response(
+    body: bytes, status: int = 200, media_type: str = "application/json", **headers: str
+) -> tuple[Step, ...]:
     """Return the steps of an answer in one piece, on a connection that is not kept: each case begins with none."""
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return (Respond(status, (("content-type", media_type), CLOSES, *named), body),)
+    return (Respond(status, (("content-type", media_type), CONNECTION_CLOSE, *named), body),)
 
 
-def stream(upstream: str, *frames: bytes, ending: Sequence[Step] = (End(),)) -> tuple[Step, ...]:
+def streamed_response(upstream: str, *frames: bytes, ending: Sequence[Step] = (End(),)) -> tuple[Step, ...]:
     """Return the steps of a stream of these frames, each in a segment of its own."""
-    head = ResponseHead(200, (("content-type", HELLO[upstream].media_type), CLOSES))
+    head = ResponseHead(200, (("content-type", HELLO[upstream].media_type), CONNECTION_CLOSE))
     return (head, *(Body(frame) for frame in frames), *ending)
 
 
-def well(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
+def valid_response(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
     """Return the steps of an answer that is as it should be."""
     wire = HELLO[upstream]
     if streamed:
-        return stream(upstream, *wire.begun, *wire.more, *wire.ended, *wire.done)
-    return whole(wire.whole)
+        return streamed_response(upstream, *wire.first_frames, *wire.middle_frames, *wire.last_frames, *wire.end_mark)
+    return whole_response(wire.whole)
 
 
-def refused(client: str, answer: Answer, words: tuple[JSON, ...], status: int) -> Told:
+def assert_refused(client: str, answer: RawResponse, words: tuple[JSON, ...], status: int) -> ReceivedError:
     """Assert that an answer is an error of that status in the client's words; return what it tells."""
     assert answer.status == status, answer.raw
-    told = envelope(client, answer.body)
-    assert told.words == words, answer.raw
+    told = read_error(client, answer.body)
+    assert told.codes == words, answer.raw
     assert answer.complete
     assert answer.headers["x-request-id"].startswith("req_")
     return told
 
 
-def broken(client: str, answer: Answer, words: tuple[JSON, ...], text: str) -> Told:
+def assert_aborted(client: str, answer: RawResponse, words: tuple[JSON, ...], text: str) -> ReceivedError:
     """Assert that a stream was broken off behind `text` with an error in the client's words; return what it tells."""
     assert answer.status == 200, answer.raw
-    said = heard(client, answer.body)
+    said = read_stream(client, answer.body)
     assert said.error is not None, answer.raw
-    assert (said.text, said.ended, said.error.words) == (text, False, words), answer.raw
+    assert (said.text, said.ended, said.error.codes) == (text, False, words), answer.raw
     assert not answer.complete, answer.raw
     return said.error
 
 
-def fine(client: str, answer: Answer, *, streamed: bool, text: str = "Hello") -> None:
+def assert_completed(client: str, answer: RawResponse, *, streamed: bool, text: str = "Hello") -> None:
     """Assert that an answer is whole, and says `text`."""
     assert (answer.status, answer.complete) == (200, True), answer.raw
     if streamed:
-        said: Heard = heard(client, answer.body)
+        said: ReceivedStream = read_stream(client, answer.body)
         assert (said.text, said.error) == (text, None), answer.raw
         assert said.ended, answer.raw
     else:
-        assert answer_text(client, answer.body) == text, answer.raw
+        assert response_text(client, answer.body) == text, answer.raw

@@ -71,27 +71,27 @@ GOOGLE = {
 }
 
 
-class Told(Struct, frozen=True):
+class ReceivedError(Struct, frozen=True):
     """An error as a client reads it: the words by which it knows which, and the sentence."""
 
-    words: tuple[JSON, ...]
+    codes: tuple[JSON, ...]
     message: str
 
 
-class Heard(Struct, frozen=True):
+class ReceivedStream(Struct, frozen=True):
     """A stream as a client reads it: the text, whether it was told that this is all, and the error."""
 
     text: str
     ended: bool
-    error: Told | None = None
+    error: ReceivedError | None = None
 
 
-def status_of(client: str, kind: str) -> int:
+def error_status(client: str, kind: str) -> int:
     """Return the status by which a client of the dialect knows a failure of that kind."""
     return 529 if (client, kind) == ("messages", "overloaded") else KIND_STATUS[kind]
 
 
-def words_of(client: str, kind: str, *, streamed: bool = False) -> tuple[JSON, ...]:
+def error_codes(client: str, kind: str, *, streamed: bool = False) -> tuple[JSON, ...]:
     """Return the words by which a client of the dialect knows a failure of that kind."""
     match client:
         case "responses" if streamed:
@@ -108,37 +108,37 @@ def words_of(client: str, kind: str, *, streamed: bool = False) -> tuple[JSON, .
             return ()
 
 
-def envelope(client: str, body: bytes) -> Told:
+def read_error(client: str, body: bytes) -> ReceivedError:
     """Return what an error's body tells; it must be of the dialect's own shape, and of no other."""
     value = json.loads(body)
     match client:
         case "messages":
             assert value.keys() == {"type", "error", "request_id"}, value
             assert value["type"] == "error"
-            return Told((value["error"]["type"],), value["error"]["message"])
+            return ReceivedError((value["error"]["type"],), value["error"]["message"])
         case "llama_stack" | "llama_stack_completion":
             assert value.keys() == {"status", "title", "detail"}, value
-            return Told((value["status"],), value["detail"])
+            return ReceivedError((value["status"],), value["detail"])
         case _:
             return _error(client, value)
 
 
-def _error(client: str, value: JSONObject) -> Told:
+def _error(client: str, value: JSONObject) -> ReceivedError:
     """Return what is under `error`, as most dialects have it."""
     error = value["error"]
     match client:
         case "chat" | "completions" | "responses":
             assert error.keys() >= {"message", "type", "param", "code"}, value
-            return Told((error["type"], error["code"]), error["message"])
+            return ReceivedError((error["type"], error["code"]), error["message"])
         case "gemini":
             assert error.keys() >= {"code", "message", "status"}, value
-            return Told((error["code"], error["status"]), error["message"])
+            return ReceivedError((error["code"], error["status"]), error["message"])
         case "llama_stack" | "llama_stack_completion":
             status, _, message = error["message"].partition(": ")
-            return Told((int(status),), message)
+            return ReceivedError((int(status),), message)
         case _:
             assert isinstance(error, str), value
-            return Told((), error)
+            return ReceivedError((), error)
 
 
 def frames(client: str, body: bytes) -> Iterator[tuple[str, bytes]]:
@@ -154,7 +154,7 @@ def frames(client: str, body: bytes) -> Iterator[tuple[str, bytes]]:
             yield "".join(value.decode() for name, value in fields if name == b"event"), said
 
 
-def heard(client: str, body: bytes) -> Heard:
+def read_stream(client: str, body: bytes) -> ReceivedStream:
     """Return what a client makes of a stream."""
     text, ended, error = "", False, None
     for name, said in frames(client, body):
@@ -164,29 +164,29 @@ def heard(client: str, body: bytes) -> Heard:
             continue
         value = json.loads(said)
         if name == "error" or "error" in value or value.get("type") == "response.failed":
-            error = _told(client, value)
+            error = _error_event(client, value)
         else:
-            text += WORDS[client](value)
-            ended = ended or _ends(client, value)
-    return Heard(text, ended, error)
+            text += TEXT_READERS[client](value)
+            ended = ended or _is_final(client, value)
+    return ReceivedStream(text, ended, error)
 
 
-def _told(client: str, value: JSONObject) -> Told:
+def _error_event(client: str, value: JSONObject) -> ReceivedError:
     match client:
         case "messages":
             assert value["type"] == "error"
-            return Told((value["error"]["type"],), value["error"]["message"])
+            return ReceivedError((value["error"]["type"],), value["error"]["message"])
         case "responses" if value.get("type") == "response.failed":
             error = value["response"]["error"]
             assert value["response"]["status"] == "failed"
-            return Told((error["code"],), error["message"])
+            return ReceivedError((error["code"],), error["message"])
         case "responses":
-            return Told((value.get("code"),), value["message"])
+            return ReceivedError((value.get("code"),), value["message"])
         case _:
             return _error(client, value)
 
 
-def _ends(client: str, value: JSONObject) -> bool:  # noqa: PLR0911 - one for each dialect
+def _is_final(client: str, value: JSONObject) -> bool:  # noqa: PLR0911 - one for each dialect
     """Whether a frame says that the answer is whole."""
     match client:
         case "gemini":
@@ -222,7 +222,7 @@ def _responses(value: JSONObject) -> str:
     return value["delta"] if value["type"] == "response.output_text.delta" else ""
 
 
-WORDS: dict[str, Callable[[JSONObject], str]] = {
+TEXT_READERS: dict[str, Callable[[JSONObject], str]] = {
     "chat": _chat,
     "completions": lambda value: "".join(choice["text"] for choice in value["choices"]),
     "gemini": _gemini,
@@ -235,7 +235,7 @@ WORDS: dict[str, Callable[[JSONObject], str]] = {
 }
 
 
-def answer_text(client: str, body: bytes) -> str:
+def response_text(client: str, body: bytes) -> str:
     """Return the words of a whole answer."""
     value = json.loads(body)
     match client:
@@ -251,4 +251,4 @@ def answer_text(client: str, body: bytes) -> str:
             contents = [item["content"] for item in value["output"] if item["type"] == "message"]
             return "".join(part["text"] for content in contents for part in content)
         case _:
-            return WORDS[client](value)
+            return TEXT_READERS[client](value)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
-from tests.faults.heard import status_of, words_of
-from tests.faults.house import House, fine, push, refused, well, within_reason
-from tests.faults.wires import DIALECTS
+from tests.faults.client_view import error_codes, error_status
+from tests.faults.harness import GatewayHarness, advance, assert_completed, assert_refused, valid_response, wait_until
+from tests.faults.wire_responses import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.faults.heard import Told
-    from tests.faults.house import Answer
+    from tests.faults.client_view import ReceivedError
+    from tests.faults.harness import RawResponse
     from xenoglot.testing.script import ScriptRule, Step
 
     Made = Callable[[str, bool], Sequence[Step] | ScriptRule]
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BOTH, WHOLE, STREAMED = (False, True), (False,), (True,)
 OPENAI = ("chat", "completions", "responses")
 FAMILIES = (OPENAI, ("llama_stack", "llama_stack_completion"), ("ollama", "ollama_generate"))
-FUTILE = ("invalid_request", "context_overflow", "billing", "not_found", "conflict", "too_large")
+NON_RETRYABLE = ("invalid_request", "context_overflow", "billing", "not_found", "conflict", "too_large")
 """Kinds that come again however often a request is sent: clients are told so."""
 
 
@@ -40,17 +40,17 @@ class Fault(Struct, frozen=True, kw_only=True):
     name: str
     steps: Made
     kind: str | Callable[[str], str] = "upstream"
-    said: str = ""
-    unsaid: tuple[bytes, ...] = ()
+    message: str = ""
+    hidden: tuple[bytes, ...] = ()
     modes: tuple[bool, ...] = BOTH
     pauses: tuple[float, ...] = ()
-    asks: int = 1
+    attempts: int = 1
     retry_after: str | None = None
     status: int | None = None
     """The upstream's own status, which clients of its family see as it is."""
     addresses: Sequence[str] | Exception | None = None
     prefix: str = ""
-    keeps: bool = False
+    keeps_connection: bool = False
     """Whether the connection to the upstream may be used again."""
 
     def kind_at(self, upstream: str) -> str:
@@ -58,7 +58,7 @@ class Fault(Struct, frozen=True, kw_only=True):
         return self.kind if isinstance(self.kind, str) else self.kind(upstream)
 
 
-def everywhere(faults: Iterable[Fault]) -> list[object]:
+def every_pair(faults: Iterable[Fault]) -> list[object]:
     """Return every fault at every upstream, for every client, in each of its modes."""
     return [
         case_of(fault, client, upstream, streamed=streamed)
@@ -67,7 +67,7 @@ def everywhere(faults: Iterable[Fault]) -> list[object]:
     ]
 
 
-def each(faults: Iterable[Fault]) -> list[object]:
+def each_dialect(faults: Iterable[Fault]) -> list[object]:
     """Return every fault for every client at one upstream, and at every upstream for one client, in each mode."""
     pairs = dict.fromkeys([(client, "chat") for client in DIALECTS] + [("messages", name) for name in DIALECTS])
     return [
@@ -88,33 +88,35 @@ def mode_of(value: object) -> str | None:
     return None if not isinstance(value, bool) else "streamed" if value else "whole"
 
 
-async def is_refused(house: House, fault: Fault, client: str, upstream: str, *, streamed: bool) -> tuple[Answer, Told]:
+async def assert_fault_refused(
+    harness: GatewayHarness, fault: Fault, client: str, upstream: str, *, streamed: bool
+) -> tuple[RawResponse, ReceivedError]:
     """Play a fault before the first word; return what the client got, which is an error of the right kind."""
     made = fault.steps(upstream, streamed)
-    house.upstream.script(made)
+    harness.upstream.script(made)
     if fault.addresses is not None:
-        house.addresses = fault.addresses
-    caller = await house.call(client, f"{fault.prefix}{upstream}-small", streamed=streamed)
+        harness.addresses = fault.addresses
+    raw_client = await harness.start_request(client, f"{fault.prefix}{upstream}-small", streamed=streamed)
     if fault.pauses:
-        await house.asked(fault.asks)
+        await harness.wait_for_upstream_requests(fault.attempts)
     for pause in fault.pauses:
-        assert not caller.over, caller.answer()
-        await push(pause)
-    answer = await house.finish(caller)
+        assert not raw_client.finished, raw_client.response()
+        await advance(pause)
+    answer = await harness.read_response(raw_client)
     kind = fault.kind_at(upstream)
-    words, status = words_of(client, kind), status_of(client, kind)
+    words, status = error_codes(client, kind), error_status(client, kind)
     overloaded = client == "messages" and fault.kind_at(upstream) == "overloaded"  # 529, whatever it was (U38)
     if fault.status is not None and are_related(client, upstream) and not overloaded:
         words, status = (fault.status, *words[1:]) if words[:1] == (status,) else words, fault.status
-    told = refused(client, answer, words, status)
-    assert fault.said in told.message, told
-    assert not any(word in answer.raw for word in fault.unsaid), answer.raw
+    told = assert_refused(client, answer, words, status)
+    assert fault.message in told.message, told
+    assert not any(word in answer.raw for word in fault.hidden), answer.raw
     assert answer.headers.get("retry-after") == fault.retry_after
-    line = house.line()
+    line = harness.access_log_line()
     assert (line["status"], line["finish"], line["failure"]) == (answer.status, None, kind)
-    assert len(house.upstream.requests) == fault.asks
-    if not fault.keeps:
-        await gone(house)
+    assert len(harness.upstream.requests) == fault.attempts
+    if not fault.keeps_connection:
+        await wait_until_disconnected(harness)
     return answer, told
 
 
@@ -123,15 +125,15 @@ def are_related(client: str, upstream: str) -> bool:
     return client == upstream or any({client, upstream} <= {*family} for family in FAMILIES)
 
 
-async def gone(house: House) -> None:
+async def wait_until_disconnected(harness: GatewayHarness) -> None:
     """Wait until the upstream has seen all connections end."""
-    await within_reason(lambda: all(one.closed is not None for one in house.upstream.connections), "connections end")
+    await wait_until(lambda: all(one.closed is not None for one in harness.upstream.connections), "connections end")
 
 
-async def after(house: House, client: str, upstream: str) -> None:
+async def assert_next_request_completes(harness: GatewayHarness, client: str, upstream: str) -> None:
     """Assert that the next request is answered as if nothing had been."""
-    house.addresses = ("127.0.0.1",)
-    house.upstream.script(well(upstream, streamed=False))
-    answer = await house.ask(client, f"{upstream}-small", streamed=False)
-    fine(client, answer, streamed=False)
-    assert len(house.lines.lines) == 2, house.lines.lines
+    harness.addresses = ("127.0.0.1",)
+    harness.upstream.script(valid_response(upstream, streamed=False))
+    answer = await harness.request(client, f"{upstream}-small", streamed=False)
+    assert_completed(client, answer, streamed=False)
+    assert len(harness.access_log.lines) == 2, harness.access_log.lines

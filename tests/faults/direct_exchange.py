@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 
-class Asked:
+class DirectExchange:
     """An exchange that is all there before it begins; `status`, `answered` and `body` are what came of it."""
 
     def __init__(
@@ -32,10 +32,10 @@ class Asked:
         self.peer = peer
         self.reads_behind_upgrade = True
         self.status = 0
-        self.answered: dict[str, str] = {}
+        self.response_headers: dict[str, str] = {}
         self.body = b""
-        self.whole = False
-        self._said = body if isinstance(body, bytes) else b"" if body is None else json.encode(body)
+        self.complete = False
+        self._body = body if isinstance(body, bytes) else b"" if body is None else json.encode(body)
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header of the request."""
@@ -43,16 +43,16 @@ class Asked:
 
     async def read_body(self, _limit: int) -> bytes:
         """Return the body of the request."""
-        return self._said
+        return self._body
 
     async def pieces(self, _limit: int) -> AsyncGenerator[bytes]:
         """Yield the body of the request."""
-        yield self._said
+        yield self._body
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Keep the head of the response."""
         self.status = status
-        self.answered = dict(headers)
+        self.response_headers = dict(headers)
 
     async def write(self, data: bytes) -> None:
         """Keep a piece of its body."""
@@ -61,7 +61,7 @@ class Asked:
     async def end(self, data: bytes = b"") -> None:
         """Keep its last piece."""
         self.body += data
-        self.whole = True
+        self.complete = True
 
     def abort(self) -> None:
         """Keep that it is not whole, as it was."""
@@ -72,7 +72,7 @@ class Asked:
         return json.decode(self.body)
 
 
-async def ask(  # noqa: PLR0913  the parts of a request
+async def handle(  # noqa: PLR0913  the parts of a request
     gateway: Gateway,
     method: str,
     path: str,
@@ -80,8 +80,8 @@ async def ask(  # noqa: PLR0913  the parts of a request
     headers: Sequence[tuple[str, str]] = (),
     *,
     peer: str = "127.0.0.1",
-) -> Asked:
+) -> DirectExchange:
     """Return what the gateway makes of one request."""
-    exchange = Asked(method, path, body, headers, peer=peer)
+    exchange = DirectExchange(method, path, body, headers, peer=peer)
     await gateway.handle(exchange)
     return exchange

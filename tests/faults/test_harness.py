@@ -1,0 +1,53 @@
+"""The harness itself does nothing at a time that the machine chooses."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from tests.backends.wire import turns
+from tests.faults.harness import GatewayHarness, advance, assert_completed, valid_response
+from xenoglot.gateway.http import heap
+from xenoglot.testing.script import WaitEvent
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_no_thread_opens_files_while_descriptors_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway returns memory some seconds after its last request, in a thread that imports what it needs."""
+    trimmed: list[None] = []
+    monkeypatch.setattr(heap, "trim", lambda: trimmed.append(None))
+    with ExitStack() as stack:
+        harness = GatewayHarness().start(stack)
+
+        async def scenario() -> None:
+            harness.upstream.script((WaitEvent("go on"), *valid_response("chat", streamed=False)))
+            raw_client = await harness.start_request("chat", "chat-small", streamed=False)
+            await harness.wait_for_upstream_requests()
+            await advance(1.0)
+            harness.upstream.release("go on")
+            await harness.read_response(raw_client)
+            for _ in range(int(heap.IDLE_SECONDS) * 4):
+                await advance(1.0)
+
+        harness.run(scenario())
+    assert trimmed == []
+
+
+def test_a_slow_machine_is_never_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        harness = GatewayHarness().start(stack)
+
+        async def scenario() -> None:
+            harness.upstream.script((WaitEvent("go on"), *valid_response("chat", streamed=True)))
+            raw_client = await harness.start_request("chat", "chat-small", streamed=True)
+            await harness.wait_for_upstream_requests()
+            now = time.monotonic()
+            monkeypatch.setattr(time, "monotonic", lambda: now + 3600.0)
+            await turns()
+            harness.upstream.release("go on")
+            assert_completed("chat", await harness.read_response(raw_client), streamed=True)
+
+        harness.run(scenario())
