@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 import xenoglot
-from tests.gateway.serving import PATIENCE, config_for, run
+from tests.gateway.running_gateway import TIMEOUT, config_for, run_gateway
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings
@@ -26,7 +26,7 @@ from xenoglot.model.response import Candidate, Finish, Response
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
 
 XENOGLOT = str(Path(sys.executable).parent / "xenoglot")
 KEY = "sk-the-key-of-the-upstream"
@@ -54,7 +54,7 @@ def xenoglot_does(*arguments: str, given: bytes = b"", program: tuple[str, ...] 
         input=given,
         env=environment(**environ),
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -67,19 +67,19 @@ def answer(*texts: str) -> Response:
 
 
 @pytest.fixture
-def upstream() -> Generator[Running]:
+def upstream() -> Generator[RunningGateway]:
     """A server that answers in both dialects; it wants a key."""
     scripted = Scripted(answer("Bonjour, ", "lāmi."))
     config = config_for("scripted", keys=KeySettings(env=("KEY",)), secrets=Secrets({"KEY": KEY}))
-    with run({"scripted": scripted}, config) as running:
+    with run_gateway({"scripted": scripted}, config) as running:
         yield running
 
 
 @pytest.fixture
-def failing() -> Generator[Running]:
+def failing() -> Generator[RunningGateway]:
     """A server that refuses every request, in several lines and with a terminal's own characters."""
     refusal = Failure(kind="invalid_request", message="this is\nnot \x1b[31mpossible")
-    with run({"failing": Scripted(refusal, name="failing")}) as running:
+    with run_gateway({"failing": Scripted(refusal, name="failing")}) as running:
         yield running
 
 
@@ -480,7 +480,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(command: list[str], given: 
             input=given.encode(),
             stdout=here,
             stderr=subprocess.PIPE,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
     finally:
@@ -541,13 +541,13 @@ def test_parse_names_what_it_knows() -> None:
 # -- ask and models
 
 
-def behind(upstream: Running, dialect: str) -> list[str]:
+def behind(upstream: RunningGateway, dialect: str) -> list[str]:
     """The flags that put a command in front of `upstream`."""
     return ["--upstream", upstream.url, "--dialect", dialect, "--key-env", "TEST_KEY"]
 
 
 @BOTH
-def test_ask_prints_the_answer(upstream: Running, dialect: str) -> None:
+def test_ask_prints_the_answer(upstream: RunningGateway, dialect: str) -> None:
     flags = [*behind(upstream, dialect), "--model", "m", "--system", "Be brief.", "--temperature", "0.5"]
     done = xenoglot_does("ask", *flags, "--max-tokens", "9", "Bonjour?", TEST_KEY=KEY)
     assert done == Done(0, "Bonjour, lāmi.\n", "")
@@ -560,13 +560,13 @@ def test_ask_prints_the_answer(upstream: Running, dialect: str) -> None:
 
 
 def test_ask_leaves_out_thoughts_in_text() -> None:
-    with run({"scripted": Scripted(answer("<thi", "nk>French?</think>", "Bonjour."))}) as running:
+    with run_gateway({"scripted": Scripted(answer("<thi", "nk>French?</think>", "Bonjour."))}) as running:
         asked = ["ask", "--upstream", running.url, "--model", "m", "Bonjour?"]
         assert xenoglot_does(*asked) == Done(0, "<think>French?</think>Bonjour.\n", "")
         assert xenoglot_does(*asked, "--text-syntax", "hermes") == Done(0, "Bonjour.\n", "")
 
 
-def test_ask_reads_the_question_from_standard_input(upstream: Running) -> None:
+def test_ask_reads_the_question_from_standard_input(upstream: RunningGateway) -> None:
     flags = [*behind(upstream, "chat"), "--model", "m"]
     done = xenoglot_does("ask", *flags, "-", given="Où?\xff".encode("latin-1"), TEST_KEY=KEY)
     assert done == Done(0, "Bonjour, lāmi.\n", "")
@@ -575,37 +575,37 @@ def test_ask_reads_the_question_from_standard_input(upstream: Running) -> None:
     assert [message.content for message in scripted.requests[0].messages] == [(Text(text="O�?�"),)]
 
 
-def test_ask_tells_what_was_lost(upstream: Running) -> None:
+def test_ask_tells_what_was_lost(upstream: RunningGateway) -> None:
     flags = [*behind(upstream, "messages"), "--model", "m", "--temperature", "1.5"]
     done = xenoglot_does("ask", *flags, "Bonjour?", TEST_KEY=KEY)
     lost = "loss: $.sampling temperature approximated (the dialect's highest is 1)\n"
     assert done == Done(0, "Bonjour, lāmi.\n", lost)
 
 
-def test_ask_writes_what_a_terminal_cannot_show(upstream: Running) -> None:
+def test_ask_writes_what_a_terminal_cannot_show(upstream: RunningGateway) -> None:
     flags = [*behind(upstream, "chat"), "--model", "m"]
     done = xenoglot_does("ask", *flags, "Bonjour?", TEST_KEY=KEY, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done == Done(0, "Bonjour, l\\u0101mi.\n", "")
 
 
 @BOTH
-def test_ask_says_in_one_line_why_there_is_no_answer(failing: Running, dialect: str) -> None:
+def test_ask_says_in_one_line_why_there_is_no_answer(failing: RunningGateway, dialect: str) -> None:
     done = xenoglot_does("ask", "--upstream", failing.url, "--dialect", dialect, "--model", "m", "Bonjour?")
     assert done == Done(2, "", "xenoglot: this is not ?[31mpossible\n")
 
 
 @BOTH
-def test_a_key_that_is_refused_is_not_shown(upstream: Running, dialect: str) -> None:
+def test_a_key_that_is_refused_is_not_shown(upstream: RunningGateway, dialect: str) -> None:
     done = xenoglot_does("ask", *behind(upstream, dialect), "--model", "m", "Bonjour?", TEST_KEY="sk-another-key")
     assert done == Done(2, "", "xenoglot: the upstream refused the gateway's credentials\n")
 
 
 @BOTH
-def test_models_are_listed_one_a_line(upstream: Running, dialect: str) -> None:
+def test_models_are_listed_one_a_line(upstream: RunningGateway, dialect: str) -> None:
     assert xenoglot_does("models", *behind(upstream, dialect), TEST_KEY=KEY) == Done(0, "scripted\n", "")
 
 
-def test_models_of_a_file_are_listed(upstream: Running, tmp_path: Path) -> None:
+def test_models_of_a_file_are_listed(upstream: RunningGateway, tmp_path: Path) -> None:
     path = tmp_path / "xenoglot.toml"
     path.write_text(
         f'[upstreams.main]\ndialect = "chat"\nbase_url = "{upstream.url}"\nkey_env = "TEST_KEY"\n\n'
@@ -616,7 +616,7 @@ def test_models_of_a_file_are_listed(upstream: Running, tmp_path: Path) -> None:
 
 
 def test_an_upstream_that_is_not_there_is_said_to_be_so() -> None:
-    with run({"scripted": Scripted(answer("never"))}) as gone:
+    with run_gateway({"scripted": Scripted(answer("never"))}) as gone:
         flags = ["--upstream", gone.url]
     assert xenoglot_does("models", *flags) == Done(
         2, "", "xenoglot: connection error: the upstream cannot be reached\n"
@@ -637,7 +637,7 @@ def test_without_an_upstream_the_embedded_model_answers() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serve_serves_until_a_signal(upstream: Running, number: signal.Signals) -> None:
+def test_serve_serves_until_a_signal(upstream: RunningGateway, number: signal.Signals) -> None:
     command = [XENOGLOT, "serve", "--port", "0", *behind(upstream, "messages"), "--client-key-env", "TEST_CLIENT"]
     environ = environment(TEST_KEY=KEY, TEST_CLIENT="sk-the-clients-key")
     with ExitStack() as stack:
@@ -654,7 +654,7 @@ def test_serve_serves_until_a_signal(upstream: Running, number: signal.Signals) 
         assert xenoglot_does(*asked, TEST_CLIENT="sk-the-clients-key") == Done(0, "Bonjour, lāmi.\n", "")
         assert xenoglot_does(*asked, TEST_CLIENT="sk-not-the-key").code == 2
         process.send_signal(number)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
         lines = [json.loads(line) for line in err.splitlines()]
         assert (process.returncode, out) == (0, "")
         assert [(line["route"], line["status"], line["failure"]) for line in lines] == [
@@ -663,7 +663,7 @@ def test_serve_serves_until_a_signal(upstream: Running, number: signal.Signals) 
         ]
 
 
-def test_serve_says_that_an_address_is_taken(upstream: Running) -> None:
+def test_serve_says_that_an_address_is_taken(upstream: RunningGateway) -> None:
     done = xenoglot_does("serve", "--port", str(upstream.port), "--upstream", upstream.url)
     told = "Address already in use; choose another with `--host` and `--port`"
     assert done == Done(2, "", f"xenoglot: cannot listen at 127.0.0.1:{upstream.port}: {told}\n")
@@ -682,7 +682,7 @@ def test_serve_serves_a_model_of_ones_own(tmp_path: Path) -> None:
             asked = ["ask", "--upstream", url, "--model", "shout", "Bonjour?"]
             assert xenoglot_does(*asked) == Done(0, "BONJOUR?\n", "")
             process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE) == 0
+            assert process.wait(TIMEOUT) == 0
         finally:
             process.kill()
 

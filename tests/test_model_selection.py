@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot import model_selection
 from xenoglot.cli import MISUSE, main
 from xenoglot.errors import ConfigurationError
@@ -49,7 +49,7 @@ def ran(folder: Path, command: Sequence[str], text: str = "") -> subprocess.Comp
         input=text,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
 

@@ -12,7 +12,7 @@ from anthropic import Anthropic
 from openai import OpenAI
 
 import xenoglot
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.backends.callable import Callable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def parrot() -> Generator[str]:
         try:
             yield url.strip()
             process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE) == 0
+            assert process.wait(TIMEOUT) == 0
         finally:
             process.kill()
 

@@ -26,8 +26,8 @@ from tests.faults.harness import (
     valid_response,
 )
 from tests.faults.wire_responses import DIALECTS
-from tests.gateway.said import HELLO
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 

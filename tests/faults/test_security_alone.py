@@ -14,8 +14,8 @@ import pytest
 
 from tests.architecture.tree import MODULES, ROOT
 from tests.faults.direct_exchange import handle
-from tests.gateway.said import CHAT, HELLO
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import CHAT, HELLO
 from xenoglot import dialect_registry as dialects
 from xenoglot import testing
 from xenoglot.backends.http.client import Transport

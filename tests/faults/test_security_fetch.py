@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from tests.faults.direct_exchange import handle
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot import testing
 from xenoglot.backends.http.client import Transport

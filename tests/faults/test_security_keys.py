@@ -12,8 +12,8 @@ import pytest
 from tests.architecture.tree import MODULES
 from tests.docs.pages import table
 from tests.faults.direct_exchange import handle
-from tests.gateway.said import CHAT, HELLO, Broken
-from tests.gateway.serving import config_for, endpoints
+from tests.gateway.running_gateway import config_for, endpoint_rows
+from tests.gateway.scripted_backends import CHAT, HELLO, FailingBackend
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
@@ -74,7 +74,7 @@ REFUSALS: dict[tuple[str, str], int] = {
 """The policy table: what is not in it may pass."""
 
 PLACES = [
-    *((row.method, row.path, row.policy) for row in endpoints()),
+    *((row.method, row.path, row.policy) for row in endpoint_rows()),
     ("GET", "/nothing/here", "key"),
     ("DELETE", "/health", "key"),
     ("POST", "/metrics", "key"),
@@ -130,9 +130,9 @@ def test_r14_administrators_alone_close_what_is_theirs() -> None:
 
 
 def test_r12_each_place_has_one_policy() -> None:
-    places = [(row.method, row.path) for row in endpoints()]
+    places = [(row.method, row.path) for row in endpoint_rows()]
     assert len(set(places)) == len(places)
-    assert {row.policy for row in endpoints()} == {"open", "key", "admin"}
+    assert {row.policy for row in endpoint_rows()} == {"open", "key", "admin"}
 
 
 def test_r12_r20_one_file_reads_the_host_and_none_a_forwarded_one() -> None:
@@ -213,7 +213,7 @@ def test_r10_keys_are_nowhere_but_in_the_environment() -> None:
 
 
 async def test_r11_a_wrong_key_reaches_nothing_and_changes_no_state() -> None:
-    gateway = Gateway(CONFIG, {"own": Broken()})
+    gateway = Gateway(CONFIG, {"own": FailingBackend()})
     gateway.auth.throttle = AuthThrottle(ThrottleSettings(burst=5, sources=8))
     for guess in range(50):
         for peer in (f"192.0.2.{guess}", "198.51.100.1"):

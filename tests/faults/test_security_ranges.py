@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults.direct_exchange import handle
-from tests.gateway.said import HELLO
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import HELLO
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.json.json_io import decode_json

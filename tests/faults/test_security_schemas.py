@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.tree import MODULES
 from tests.faults.direct_exchange import handle
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
 from xenoglot.gateway.app import Gateway
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from tests.engine.running import Running
 from tests.engine.server.test_bert import checkpoint
 from tests.faults.direct_exchange import DirectExchange, handle
 from tests.faults.test_security_ranges import REQUESTS
-from tests.gateway.said import HELLO
-from tests.gateway.serving import config_for, endpoints
+from tests.gateway.running_gateway import config_for, endpoint_rows
+from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.scripted import Scripted
@@ -86,7 +86,7 @@ async def stored_objects(gateway: Gateway) -> dict[str, str]:
     }
 
 
-PLACES = [(row.method, row.path) for row in endpoints() if "{id}" in row.path]
+PLACES = [(row.method, row.path) for row in endpoint_rows() if "{id}" in row.path]
 
 
 def without_id(asked: DirectExchange, name: str) -> tuple[int, str]:

@@ -14,7 +14,7 @@ import pytest
 from tests.faults.canaries import Canaries, capture_logs
 from tests.faults.direct_exchange import DirectExchange
 from tests.faults.test_security_ranges import REQUESTS
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot import testing
 from xenoglot.backends.http.client import Transport

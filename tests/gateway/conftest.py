@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.gateway.serving import AccessLines, Running, run
+from tests.gateway.running_gateway import AccessLines, RunningGateway, run_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 
 @pytest.fixture
-def gateway_server(request: pytest.FixtureRequest) -> Generator[Callable[..., Running]]:
-    """Give a function that starts a gateway (see `serving.run`); all of them are stopped at the end.
+def gateway_server(request: pytest.FixtureRequest) -> Generator[Callable[..., RunningGateway]]:
+    """Give a function that starts a gateway (see `run_gateway`); all of them are stopped at the end.
 
     A file that parametrizes it with `SERVERS` has its tests run over our own server, and over the ASGI application.
     """
     usual: dict[str, Any] = {"asgi": getattr(request, "param", "native") == "asgi"}
     with ExitStack() as stack:
-        yield lambda *arguments, **settings: stack.enter_context(run(*arguments, **usual | settings))
+        yield lambda *arguments, **settings: stack.enter_context(run_gateway(*arguments, **usual | settings))
 
 
 @pytest.fixture

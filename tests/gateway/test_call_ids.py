@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.codec.responses.test_unique_ids import STREAMED, WHOLE
-from tests.gateway.test_reasoning_requests import House, asked
+from tests.gateway.test_reasoning_requests import DialectGateway, answer_and_losses
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.model.content import ToolCall
@@ -39,10 +39,10 @@ def test_ids_of_a_conversation(monkeypatch: pytest.MonkeyPatch, *, task: bool, s
         monkeypatch.setattr(FastPath, "passage", lambda *_: None)
     turns: list[JSON] = [{"role": "user", "content": "Hi"}]
     ids: list[str] = []
-    with Upstream(ScriptRule(steps=answer)) as server, House(server) as running:
+    with Upstream(ScriptRule(steps=answer)) as server, DialectGateway(server) as running:
         for _ in range(TURNS):
             body: dict[str, JSON] = {"messages": turns, "max_tokens": 9, "tools": [TOOL]}
-            response, _told = asked(running, "messages", body, stream=stream)
+            response, _told = answer_and_losses(running, "messages", body, stream=stream)
             (call,) = (part for part in response.candidates[0].content if isinstance(part, ToolCall))
             ids.append(call.id)
             turns = [

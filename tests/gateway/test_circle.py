@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import CHAT, MESSAGES
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import CHAT, MESSAGES
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote import hop_count

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, Hanging
-from tests.gateway.serving import config_for, read_all, read_until
+from tests.gateway.running_gateway import config_for, read_all, read_until
+from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, MESSAGES, BlockingBackend
 from tests.gateway.test_faults import post
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError, WireError
@@ -26,7 +26,7 @@ from xenoglot.policy.retry import Retry
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.gateway.serving import AccessLines, Answer, Running
+    from tests.gateway.running_gateway import AccessLines, GatewayResponse, RunningGateway
     from xenoglot.backends.backend import ByteAnswer, Call
     from xenoglot.gateway.config.load import Config
     from xenoglot.model.events import Event
@@ -54,7 +54,7 @@ def configured(*targets: ModelTarget, **settings: object) -> Config:
     return config_for(upstreams={"a": upstream, "b": upstream}, models=(model,))
 
 
-def words(answer: Answer) -> str:
+def words(answer: GatewayResponse) -> str:
     """Return the words of a chat stream."""
     frames = [line[6:] for line in answer.body.split(b"\n\n") if line.startswith(b"data: {")]
     choices = [choice for frame in frames for choice in json.loads(frame).get("choices", ())]
@@ -71,7 +71,7 @@ def words(answer: Answer) -> str:
     ],
 )
 def test_another_takes_over_before_the_first_byte(
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     access_lines: AccessLines,
     first: Failure | Sequence[Event],
     stream: bool,  # noqa: FBT001  a case
@@ -81,15 +81,15 @@ def test_another_takes_over_before_the_first_byte(
     answer = running.request("POST", "/v1/chat/completions", {**CHAT, "stream": stream})
     line = access_lines.next()
     if begun_in_its_own_batch:  # the client has its beginning: see `hold_back`
-        assert (answer.broken_off, line["target"], line["tries"]) == (True, "one", 1)
+        assert (answer.truncated, line["target"], line["tries"]) == (True, "one", 1)
         return
-    assert (answer.status, answer.headers["x-xenoglot-target"], answer.broken_off) == (200, "b/two", False)
+    assert (answer.status, answer.headers["x-xenoglot-target"], answer.truncated) == (200, "b/two", False)
     assert (line["backend"], line["target"], line["tries"], line["failure"]) == ("b", "two", 2, None)
     assert (words(answer) if stream else answer.json["choices"][0]["message"]["content"]) == "Hello"
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
-def test_k04_all_are_down(gateway_server: Callable[..., Running], path: str) -> None:
+def test_k04_all_are_down(gateway_server: Callable[..., RunningGateway], path: str) -> None:
     running = gateway_server({"a": Scripted(WRONG, BUSY), "b": Scripted(BUSY)}, configured())
     refused = running.request("POST", path, MESSAGES)
     assert (refused.status, refused.headers["x-xenoglot-target"]) == (400, "a/one")
@@ -98,25 +98,25 @@ def test_k04_all_are_down(gateway_server: Callable[..., Running], path: str) -> 
     assert (down.headers["x-xenoglot-target"], down.headers["x-should-retry"]) == ("b/two", "false")
 
 
-def test_u13_nobody_takes_over_once_the_client_has_words(gateway_server: Callable[..., Running]) -> None:
+def test_u13_nobody_takes_over_once_the_client_has_words(gateway_server: Callable[..., RunningGateway]) -> None:
     second = Scripted(HELLO)
-    running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": second}, configured())
+    running = gateway_server({"a": Scripted((*FIRST_EVENTS, CUT)), "b": second}, configured())
     answer = running.request("POST", "/v1/chat/completions", STREAM)
-    assert (words(answer), answer.broken_off, second.requests) == ("Hel", True, [])
+    assert (words(answer), answer.truncated, second.requests) == ("Hel", True, [])
 
 
-def test_what_is_held_back_can_still_be_taken_over(gateway_server: Callable[..., Running]) -> None:
+def test_what_is_held_back_can_still_be_taken_over(gateway_server: Callable[..., RunningGateway]) -> None:
     hold_back = StreamBuffer(seconds=3600.0)
-    running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(buffer=hold_back))
+    running = gateway_server({"a": Scripted((*FIRST_EVENTS, CUT)), "b": Scripted(HELLO)}, configured(buffer=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
-    assert (words(answer), answer.broken_off) == ("Hello", False)
+    assert (words(answer), answer.truncated) == ("Hello", False)
 
 
-def test_no_more_is_held_back_than_is_said(gateway_server: Callable[..., Running]) -> None:
+def test_no_more_is_held_back_than_is_said(gateway_server: Callable[..., RunningGateway]) -> None:
     hold_back = StreamBuffer(seconds=3600.0, bytes=3)
-    running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(buffer=hold_back))
+    running = gateway_server({"a": Scripted((*FIRST_EVENTS, CUT)), "b": Scripted(HELLO)}, configured(buffer=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
-    assert (words(answer), answer.broken_off) == ("Hel", True)
+    assert (words(answer), answer.truncated) == ("Hel", True)
 
 
 STORY = "Once upon a time there was a fox. "
@@ -140,7 +140,7 @@ FIRST = (
     ],
 )
 def test_another_goes_on(
-    gateway_server: Callable[..., Running], access_lines: AccessLines, rest: Sequence[str], told: str
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines, rest: Sequence[str], told: str
 ) -> None:
     following = Continuing(
         (
@@ -155,7 +155,7 @@ def test_another_goes_on(
     running = gateway_server({"a": Scripted(FIRST), "b": following}, configured(midstream_failover=True))
     answer = running.request("POST", "/v1/chat/completions", {**STREAM, "max_tokens": 100})
     line = access_lines.next()
-    assert (words(answer), answer.broken_off, answer.body.endswith(b"data: [DONE]\n\n")) == (told, False, True)
+    assert (words(answer), answer.truncated, answer.body.endswith(b"data: [DONE]\n\n")) == (told, False, True)
     assert (line["usage"]["input_tokens"], line["usage"]["output_tokens"], line["failure"]) == (18, 11, None)
     asked = following.requests[0]
     assert asked.messages[-1] == Message(role="assistant", content=(Text(text=STORY),))
@@ -169,13 +169,15 @@ def test_another_goes_on(
         pytest.param(Continuing(BUSY), id="that-is-busy"),
     ],
 )
-def test_where_nobody_can_go_on_the_stream_fails(gateway_server: Callable[..., Running], second: Scripted) -> None:
+def test_where_nobody_can_go_on_the_stream_fails(
+    gateway_server: Callable[..., RunningGateway], second: Scripted
+) -> None:
     running = gateway_server({"a": Scripted(FIRST), "b": second}, configured(midstream_failover=True))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
-    assert (words(answer), answer.broken_off, b"[DONE]" in answer.body) == (STORY, True, False)
+    assert (words(answer), answer.truncated, b"[DONE]" in answer.body) == (STORY, True, False)
 
 
-class Refusing(Hanging):
+class Refusing(BlockingBackend):
     """Takes its time to find out that there will be no answer."""
 
     def __init__(self, error: Exception) -> None:
@@ -188,7 +190,9 @@ class Refusing(Hanging):
         raise self._error
 
 
-def test_pitfall_108_an_answer_that_began_early_has_one_beginning(gateway_server: Callable[..., Running]) -> None:
+def test_pitfall_108_an_answer_that_began_early_has_one_beginning(
+    gateway_server: Callable[..., RunningGateway],
+) -> None:
     first = Refusing(FailureError(BUSY))
     config = replace(configured(), server=ServerSettings(ping_interval=0.01))
     running = gateway_server({"a": first, "b": Scripted(HELLO)}, config)
@@ -196,8 +200,8 @@ def test_pitfall_108_an_answer_that_began_early_has_one_beginning(gateway_server
         asked = {"model": "m", "input": "Hi", "store": False, "stream": True}
         connection.sendall(post("/v1/responses", asked, "Connection: close"))
         heard = read_until(connection, b"response.in_progress")
-        first.asked.wait()
-        first.go_on()
+        first.called.wait()
+        first.resume()
         heard += read_all(connection)
     told = [json.loads(line[6:]) for line in heard.splitlines() if line.startswith(b"data: {")]
     answers = [event["response"] for event in told if "response" in event]
@@ -208,7 +212,9 @@ def test_pitfall_108_an_answer_that_began_early_has_one_beginning(gateway_server
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
-def test_what_is_refused_behind_a_sign_of_life_is_told(gateway_server: Callable[..., Running], path: str) -> None:
+def test_what_is_refused_behind_a_sign_of_life_is_told(
+    gateway_server: Callable[..., RunningGateway], path: str
+) -> None:
     backend = Refusing(WireError("$.n", "one answer at a time"))
     upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1")
     config = config_for("a", upstreams={"a": upstream}, server=ServerSettings(ping_interval=0.01))
@@ -216,28 +222,28 @@ def test_what_is_refused_behind_a_sign_of_life_is_told(gateway_server: Callable[
     with running.connect() as connection:
         connection.sendall(post(path, STREAM | {"input": "Hi", "store": False}))
         heard = read_until(connection, b"\n\n" if path.endswith("completions") else b"in_progress")
-        backend.asked.wait()
-        backend.go_on()
+        backend.called.wait()
+        backend.resume()
         heard += read_all(connection)
     assert b"one answer at a time" in heard
     assert not heard.endswith(b"0\r\n\r\n")
 
 
 @pytest.mark.parametrize("targets", [1, 2])
-def test_nobody_is_named_who_may_not_answer(gateway_server: Callable[..., Running], targets: int) -> None:
-    first = Hanging()
+def test_nobody_is_named_who_may_not_answer(gateway_server: Callable[..., RunningGateway], targets: int) -> None:
+    first = BlockingBackend()
     ways = (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))[:targets]
     config = replace(configured(*ways), server=ServerSettings(ping_interval=0.01))
     running = gateway_server({"a": first, "b": Scripted(HELLO)}, config)
     with running.connect() as connection:
         connection.sendall(post("/v1/chat/completions", STREAM))
         heard = read_until(connection, b": ping\n\n")
-        first.asked.wait()
+        first.called.wait()
     assert (b"x-xenoglot-target: a/one" in heard) is (targets == 1)
 
 
 def test_losses_of_who_did_not_answer_are_not_told(
-    gateway_server: Callable[..., Running], access_lines: AccessLines
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines
 ) -> None:
     targets = (
         ModelTarget(upstream="a", model="one", caps=Caps(max_tokens=10)),
@@ -284,7 +290,7 @@ DOWN = Failure(
     ],
 )
 def test_tokens_are_counted_by_who_can_be_asked(  # noqa: PLR0913, PLR0917  a case
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     access_lines: AccessLines,
     first: int | Failure | None,
     second: int | Failure | None,
@@ -298,7 +304,7 @@ def test_tokens_are_counted_by_who_can_be_asked(  # noqa: PLR0913, PLR0917  a ca
     assert access_lines.next()["target"] == target
 
 
-def test_a_condition_and_what_a_target_says_for_itself(gateway_server: Callable[..., Running]) -> None:
+def test_a_condition_and_what_a_target_says_for_itself(gateway_server: Callable[..., RunningGateway]) -> None:
     first, second = Scripted(HELLO), Scripted(HELLO)
     targets = (
         ModelTarget(upstream="a", model="one", when=RequestCondition(needs=("tools",))),
@@ -324,7 +330,7 @@ class Blind(Scripted):
         return frozenset({"images"})
 
 
-def test_a_target_that_cannot_is_passed_over(gateway_server: Callable[..., Running]) -> None:
+def test_a_target_that_cannot_is_passed_over(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server({"a": Blind(HELLO), "b": Scripted(HELLO)}, configured())
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     asked = {**CHAT, "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, image]}]}

@@ -10,9 +10,17 @@ import pytest
 from msgspec.structs import replace
 from openai import BadRequestError, NotFoundError, OpenAI, RateLimitError
 
-from tests.gateway.batch_backend import OVER, Halting, body, jsonl, line, send, until
-from tests.gateway.said import HELLO
-from tests.gateway.serving import PATIENCE, SERVERS, config_for, read_all, read_until
+from tests.gateway.batches.batch_requests import (
+    FINISHED,
+    PartlyAnsweringBackend,
+    body,
+    create_batch,
+    input_line,
+    jsonl,
+    wait_for_status,
+)
+from tests.gateway.running_gateway import SERVERS, TIMEOUT, config_for, read_all, read_until
+from tests.gateway.scripted_backends import HELLO
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
@@ -24,7 +32,7 @@ from xenoglot.store.memory import Memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
 
 pytestmark = pytest.mark.parametrize("gateway_server", SERVERS, indirect=True)
 
@@ -35,17 +43,17 @@ SMALL = config_for("scripted", batches=BatchSettings(max_bytes=1_000_000))
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read what is refused to its end, however long a busy machine takes to send it: else its sender sees no answer."""
     for module in (asgi, write_side):
-        monkeypatch.setattr(module, "LINGER_SECONDS", PATIENCE)
+        monkeypatch.setattr(module, "LINGER_SECONDS", TIMEOUT)
 
 
 @pytest.fixture
-def running(gateway_server: Callable[..., Running]) -> Running:
+def running(gateway_server: Callable[..., RunningGateway]) -> RunningGateway:
     """A gateway that takes files of a megabyte."""
     return gateway_server({"scripted": Scripted(HELLO)}, SMALL)
 
 
 @pytest.fixture
-def client(running: Running) -> Generator[OpenAI]:
+def client(running: RunningGateway) -> Generator[OpenAI]:
     """The SDK."""
     with client_of(running) as made:
         yield made
@@ -64,7 +72,9 @@ FILE = ('name="file"; filename="in.jsonl"', b"{}")
 PURPOSE = ('name="purpose"', b"batch")
 
 
-def post(running: Running, data: bytes, content_type: str = "multipart/form-data; boundary=b") -> tuple[int, str]:
+def post(
+    running: RunningGateway, data: bytes, content_type: str = "multipart/form-data; boundary=b"
+) -> tuple[int, str]:
     """Post a form; return the status, and the message of the error."""
     answer = running.request("POST", "/v1/files", data, {"content-type": content_type})
     return answer.status, answer.json.get("error", {}).get("message", "")
@@ -102,7 +112,7 @@ def test_an_empty_one_is_one(client: OpenAI) -> None:
     assert (file.bytes, client.files.content(file.id).read()) == (0, b"")
 
 
-def test_another_clients_is_not_there(gateway_server: Callable[..., Running]) -> None:
+def test_another_clients_is_not_there(gateway_server: Callable[..., RunningGateway]) -> None:
     config = replace(SMALL, keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
     running = gateway_server({"scripted": Scripted(HELLO)}, config)
     with client_of(running, "alice") as alice, client_of(running, "bob") as bob:
@@ -149,7 +159,7 @@ def test_another_clients_is_not_there(gateway_server: Callable[..., Running]) ->
     ],
 )
 def test_what_is_no_file_is_refused_and_leaves_nothing(
-    running: Running, data: bytes, content_type: str, status: int, problem: str
+    running: RunningGateway, data: bytes, content_type: str, status: int, problem: str
 ) -> None:
     found, message = post(running, data, content_type or "multipart/form-data; boundary=b")
     assert (found, problem in message) == (status, True), message
@@ -158,45 +168,47 @@ def test_what_is_no_file_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("path", ["/v1/files/%00", "/v1/files/a%2F..%2Fb", f"/v1/files/{'x' * 400}"])
-def test_an_id_that_nothing_can_have_is_unknown(running: Running, path: str) -> None:
+def test_an_id_that_nothing_can_have_is_unknown(running: RunningGateway, path: str) -> None:
     assert running.request("GET", path).status == 404
     assert running.request("DELETE", path).status == 404
 
 
-def test_a_list_that_cannot_be_is_refused(running: Running) -> None:
+def test_a_list_that_cannot_be_is_refused(running: RunningGateway) -> None:
     for query in ("limit=0", "limit=99999", "order=up", "after=%00", "purpose=%00"):
         assert running.request("GET", f"/v1/files?{query}").status == 400
 
 
-def test_a_form_that_is_none_writes_nothing_to_the_log(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_form_that_is_none_writes_nothing_to_the_log(
+    running: RunningGateway, caplog: pytest.LogCaptureFixture
+) -> None:
     post(running, b"no form")
     assert [record.name for record in caplog.records if record.name != ACCESS.name] == []
 
 
-def test_one_client_cannot_fill_the_store_with_what_never_ends(gateway_server: Callable[..., Running]) -> None:
+def test_one_client_cannot_fill_the_store_with_what_never_ends(gateway_server: Callable[..., RunningGateway]) -> None:
     config = replace(SMALL, store=StoreSettings(max_bytes=2_000_000))
-    running = gateway_server({"scripted": Halting(0)}, config)
-    many = jsonl(*(line(str(number), body("x" * 10_000)) for number in range(60)))
+    running = gateway_server({"scripted": PartlyAnsweringBackend(0)}, config)
+    many = jsonl(*(input_line(str(number), body("x" * 10_000)) for number in range(60)))
     with client_of(running) as client:
-        batch = send(client, many)
+        batch = create_batch(client, many)
         with pytest.raises(RateLimitError, match="unfinished files and batches"):
-            send(client, many)
+            create_batch(client, many)
         request = {"requests": [{"custom_id": "a", "params": body("x" * 700_000)}]}
         assert running.request("POST", "/v1/messages/batches", request).status == 429
         with pytest.raises(RateLimitError):
             client.files.create(file=("a", b"x" * 700_000), purpose="batch")
         client.batches.cancel(batch.id)
-        until(client, batch.id, *OVER)
-        assert send(client, many).status == "validating"
+        wait_for_status(client, batch.id, *FINISHED)
+        assert create_batch(client, many).status == "validating"
 
 
-def test_without_the_extra_that_is_said(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_that_is_said(running: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xenoglot.gateway.batches.multipart", None)
     found, message = post(running, form(FILE, PURPOSE))
     assert (found, "xenoglot[gateway]" in message) == (400, True)
 
 
-def test_who_waits_for_leave_gets_it(running: Running) -> None:
+def test_who_waits_for_leave_gets_it(running: RunningGateway) -> None:
     data = form(FILE, PURPOSE)
     head = (
         "POST /v1/files HTTP/1.1\r\nhost: localhost\r\ncontent-type: multipart/form-data; boundary=b\r\n"
@@ -209,7 +221,7 @@ def test_who_waits_for_leave_gets_it(running: Running) -> None:
         assert b'"filename":"in.jsonl"' in read_all(connection)
 
 
-def test_one_in_chunks_is_taken_as_it_comes(running: Running) -> None:
+def test_one_in_chunks_is_taken_as_it_comes(running: RunningGateway) -> None:
     data = form((FILE[0], bytes(range(256)) * 3_000), PURPOSE)
     head = b"POST /v1/files HTTP/1.1\r\nhost: localhost\r\ncontent-type: multipart/form-data; boundary=b\r\n"
     with running.connect() as connection:
@@ -221,7 +233,7 @@ def test_one_in_chunks_is_taken_as_it_comes(running: Running) -> None:
         assert b'"bytes":768000' in read_all(connection)
 
 
-def test_of_one_whose_client_left_nothing_stays(running: Running) -> None:
+def test_of_one_whose_client_left_nothing_stays(running: RunningGateway) -> None:
     head = b"POST /v1/files HTTP/1.1\r\nhost: localhost\r\ncontent-type: multipart/form-data; boundary=b\r\n"
     with running.connect() as connection:
         connection.sendall(
@@ -241,7 +253,7 @@ def test_of_one_whose_client_left_nothing_stays(running: Running) -> None:
 )
 @pytest.mark.parametrize("path", ["/v1/files", "/v1/batches", "/v1/messages/batches"])
 def test_where_nothing_is_kept_that_is_said(
-    gateway_server: Callable[..., Running], path: str, changes: dict[str, object], problem: str
+    gateway_server: Callable[..., RunningGateway], path: str, changes: dict[str, object], problem: str
 ) -> None:
     running = gateway_server({"scripted": Scripted(HELLO)}, replace(SMALL, **changes), store=Memory())
     answer = running.request("GET", path)

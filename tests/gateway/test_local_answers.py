@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anthropic
 import pytest
 
-from tests.gateway.test_reasoning_requests import House
+from tests.gateway.test_reasoning_requests import DialectGateway
 from tests.shortcuts import switched
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.api.fast_path import FastPath
@@ -31,8 +31,8 @@ def test_f_s7_a_quota_probe_does_not_reach_the_upstream(
     caplog.set_level(logging.INFO, "xenoglot.access")
     with (
         Upstream(*answers("chat", text="Hello.").rules()) as upstream,
-        House(upstream, clients=clients) as house,
-        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+        DialectGateway(upstream, clients=clients) as gateway,
+        anthropic.Anthropic(base_url=gateway.url, api_key="none", max_retries=0) as client,
     ):
         message = client.messages.create(model="m", max_tokens=1, messages=QUOTA)
         with client.messages.stream(model="m", max_tokens=1, messages=QUOTA) as stream:
@@ -49,8 +49,8 @@ def test_f_s7_a_quota_probe_does_not_reach_the_upstream(
 def test_the_answer_says_that_no_model_was_called() -> None:
     with (
         Upstream(*answers("chat", text="Hello.").rules()) as upstream,
-        House(upstream, clients=LOCAL) as house,
-        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+        DialectGateway(upstream, clients=LOCAL) as gateway,
+        anthropic.Anthropic(base_url=gateway.url, api_key="none", max_retries=0) as client,
     ):
         found = [
             client.messages.with_raw_response.create(model="m", max_tokens=size, messages=QUOTA, stream=stream)
@@ -75,8 +75,8 @@ def test_whatever_is_no_housekeeping_needs_no_task(monkeypatch: pytest.MonkeyPat
     with (
         switched(on=True),
         Upstream(*answers("chat", text="Hello.").rules()) as upstream,
-        House(upstream, clients=LOCAL) as house,
-        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+        DialectGateway(upstream, clients=LOCAL) as gateway,
+        anthropic.Anthropic(base_url=gateway.url, api_key="none", max_retries=0) as client,
     ):
         for size, messages in ((1, QUOTA), (9, QUOTA), (1, long)):
             client.messages.create(model="m", max_tokens=size, messages=messages)
@@ -86,8 +86,8 @@ def test_whatever_is_no_housekeeping_needs_no_task(monkeypatch: pytest.MonkeyPat
 def test_an_empty_answer_is_whole() -> None:
     with (
         Upstream(*answers("chat").rules()) as upstream,
-        House(upstream, clients=LOCAL) as house,
-        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+        DialectGateway(upstream, clients=LOCAL) as gateway,
+        anthropic.Anthropic(base_url=gateway.url, api_key="none", max_retries=0) as client,
     ):
         turns: list[anthropic.types.MessageParam] = [{"role": "user", "content": "[SUGGESTION MODE: what next?]"}]
         message = client.messages.create(model="m", max_tokens=99, messages=turns)

@@ -8,8 +8,8 @@ import anthropic
 import openai
 import pytest
 
-from tests.gateway.said import BEGUN, HELLO, PATHS, Backend
-from tests.gateway.serving import AccessLines, Running, config_for
+from tests.gateway.running_gateway import AccessLines, RunningGateway, config_for
+from tests.gateway.scripted_backends import FIRST_EVENTS, HELLO, PATHS, Backend
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.observability.request_log import LONGEST_TELLING
 from xenoglot.model.content import Extra
@@ -26,19 +26,19 @@ EARLY = "$.usage odd dropped (only alien has it)"
 LATE = "$.candidates[0] later dropped (only alien has it)"
 USAGE = Usage(input_tokens=1, output_tokens=1, extra=Extra(dialect="alien", fields={"odd": 1}))
 FINISHED = Finished(finish=Finish(reason="stop"), extra=Extra(dialect="alien", fields={"later": 1}))
-STREAM = (*BEGUN, BlockEnded(), UsageReported(usage=Usage(input_tokens=1, output_tokens=1)), FINISHED)
+STREAM = (*FIRST_EVENTS, BlockEnded(), UsageReported(usage=Usage(input_tokens=1, output_tokens=1)), FINISHED)
 
 
-def whole() -> Scripted:
+def backend_with_unknown_field() -> Scripted:
     """Answer with a field that nobody here knows."""
-    return Scripted((*BEGUN, BlockEnded(), UsageReported(usage=USAGE), FINISHED))
+    return Scripted((*FIRST_EVENTS, BlockEnded(), UsageReported(usage=USAGE), FINISHED))
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_header_of_a_whole_answer_tells_what_the_answer_lost(
-    gateway_server: Callable[..., Running], access_lines: AccessLines, path: str
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines, path: str
 ) -> None:
-    running = gateway_server({"scripted": whole()})
+    running = gateway_server({"scripted": backend_with_unknown_field()})
     told = running.request("POST", path, PATHS[path]).headers[HEADER]
     assert sorted(told.split("; ")) == sorted([EARLY, LATE])
     assert sorted(access_lines.next()["losses"]) == sorted([EARLY, LATE])
@@ -46,7 +46,7 @@ def test_the_header_of_a_whole_answer_tells_what_the_answer_lost(
 
 @pytest.mark.parametrize("path", PATHS)
 def test_what_a_stream_loses_behind_its_head_is_a_comment_at_its_end(
-    gateway_server: Callable[..., Running], access_lines: AccessLines, path: str
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines, path: str
 ) -> None:
     running = gateway_server({"scripted": Scripted(STREAM)})
     answer = running.request("POST", path, {**PATHS[path], "stream": True})
@@ -57,7 +57,9 @@ def test_what_a_stream_loses_behind_its_head_is_a_comment_at_its_end(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_loss_that_the_header_told_is_not_told_again(gateway_server: Callable[..., Running], path: str) -> None:
+def test_a_loss_that_the_header_told_is_not_told_again(
+    gateway_server: Callable[..., RunningGateway], path: str
+) -> None:
     begun = Started(id="1", model="m", created=1, extra=Extra(dialect="alien", fields={"soon": 1}))
     running = gateway_server({"scripted": Scripted((begun, *STREAM[1:]))})
     answer = running.request("POST", path, {**PATHS[path], "stream": True})
@@ -72,9 +74,9 @@ def test_a_loss_that_the_header_told_is_not_told_again(gateway_server: Callable[
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", PATHS)
 def test_what_is_ignored_is_not_told(
-    gateway_server: Callable[..., Running], access_lines: AccessLines, path: str, *, stream: bool
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines, path: str, *, stream: bool
 ) -> None:
-    running = gateway_server({"scripted": whole()}, config_for("scripted", on_loss="ignore"))
+    running = gateway_server({"scripted": backend_with_unknown_field()}, config_for("scripted", on_loss="ignore"))
     answer = running.request("POST", path, {**PATHS[path], "stream": stream})
     assert (HEADER in answer.headers, HEADER.encode() in answer.body) == (False, False)
     assert access_lines.next()["losses"] == []
@@ -83,26 +85,26 @@ def test_what_is_ignored_is_not_told(
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", PATHS)
 def test_an_answer_is_not_held_back_for_what_it_loses(
-    gateway_server: Callable[..., Running], path: str, *, stream: bool
+    gateway_server: Callable[..., RunningGateway], path: str, *, stream: bool
 ) -> None:
-    running = gateway_server({"scripted": whole()}, config_for("scripted", on_loss="refuse"))
+    running = gateway_server({"scripted": backend_with_unknown_field()}, config_for("scripted", on_loss="refuse"))
     answer = running.request("POST", path, {**PATHS[path], "stream": stream})
     assert (answer.status, b"Hel" in answer.body) == (200, True)
     assert LATE in answer.headers.get(HEADER, "") + answer.body.decode()
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_answer_that_loses_nothing_says_nothing(gateway_server: Callable[..., Running], path: str) -> None:
+def test_an_answer_that_loses_nothing_says_nothing(gateway_server: Callable[..., RunningGateway], path: str) -> None:
     running = gateway_server({"scripted": Scripted(HELLO)})
     for stream in (False, True):
         answer = running.request("POST", path, {**PATHS[path], "stream": stream})
         assert (HEADER in answer.headers, HEADER.encode() in answer.body) == (False, False)
 
 
-def test_many_losses_are_cut_short(gateway_server: Callable[..., Running]) -> None:
+def test_many_losses_are_cut_short(gateway_server: Callable[..., RunningGateway]) -> None:
     many = Extra(dialect="alien", fields={f"field_{number}": 1 for number in range(200)})
     ending = (BlockEnded(), Finished(finish=Finish(reason="stop"), extra=many))
-    running = gateway_server({"scripted": Scripted((*BEGUN, *ending))})
+    running = gateway_server({"scripted": Scripted((*FIRST_EVENTS, *ending))})
     path = "/v1/chat/completions"
     answer = running.request("POST", path, {**PATHS[path], "stream": True})
     comment = answer.body.rpartition(b"\n\n: ")[2].strip().decode()
@@ -131,7 +133,7 @@ class Counting(Backend):
     ],
 )
 def test_a_count_is_told_what_it_loses_too(
-    gateway_server: Callable[..., Running], access_lines: AccessLines, policy: str, status: int, told: str | None
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines, policy: str, status: int, told: str | None
 ) -> None:
     running = gateway_server({"scripted": Counting()}, config_for("scripted", on_loss=policy))
     answer = running.request("POST", "/v1/messages/count_tokens", PATHS["/v1/messages"])
@@ -140,7 +142,7 @@ def test_a_count_is_told_what_it_loses_too(
     assert access_lines.next()["losses"] == ([] if policy == "ignore" else ["$.sampling seed dropped (there is none)"])
 
 
-def test_openais_sdk_passes_over_the_comment(gateway_server: Callable[..., Running]) -> None:
+def test_openais_sdk_passes_over_the_comment(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server({"scripted": Scripted(STREAM)})
     with openai.OpenAI(base_url=f"{running.url}/v1", api_key="none", max_retries=0) as client:
         chunks = list(
@@ -150,7 +152,7 @@ def test_openais_sdk_passes_over_the_comment(gateway_server: Callable[..., Runni
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-def test_anthropics_sdk_passes_over_the_comment(gateway_server: Callable[..., Running]) -> None:
+def test_anthropics_sdk_passes_over_the_comment(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server({"scripted": Scripted(STREAM)})
     with (
         anthropic.Anthropic(base_url=running.url, api_key="none", max_retries=0) as client,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.backends.own import tiny
 from tests.backends.own.asking import asked, turn
 from tests.backends.own.engines import Engine
-from tests.gateway.serving import PATIENCE, read_until, run
+from tests.gateway.running_gateway import TIMEOUT, read_until, run_gateway
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import Transport
@@ -29,7 +29,7 @@ from xenoglot.model.response import Response, Usage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.model.content import Part
 
 EVERY = dialects.names()
@@ -61,12 +61,12 @@ def thinker(prompt: str) -> Iterator[str]:
     yield from '<tool_call>\n{"name": "weather", "arguments": {"city": "Lyon"}}\n</tool_call>'
 
 
-def broken(prompt: str) -> str:
+def failing_model(prompt: str) -> str:
     """A model that fails, and would tell what it was asked."""
     raise RuntimeError(prompt)
 
 
-async def ask(running: Running, dialect: str, request: Request) -> Response:
+async def answer_to(running: RunningGateway, dialect: str, request: Request) -> Response:
     """What a client of a dialect reads."""
     async with aclosing(Transport()) as transport:
         client = Remote("client", dialects.get(dialect), running.url, transport=transport)
@@ -78,7 +78,7 @@ async def ask(running: Running, dialect: str, request: Request) -> Response:
     return response
 
 
-def said(response: Response) -> tuple[list[Part], str | None, Usage | None]:
+def comparable(response: Response) -> tuple[list[Part], str | None, Usage | None]:
     """What was said, why it ended, and its counts, without what every dialect adds of its own."""
     (candidate,) = response.candidates
     usage = response.usage and Usage(
@@ -113,7 +113,7 @@ def _gives_texts(dialect: str) -> bool:
     return made.decode_request(made.encode_request(asked("x"), Losses(), Target())).prompt is not None
 
 
-def _takes_bias(dialect: str) -> bool:
+def _accepts_bias(dialect: str) -> bool:
     """Whether a dialect can say how likely a token is to be."""
     losses = Losses()
     dialects.get(dialect).encode_request(asked("x", sampling=Sampling(logit_bias={"1": 1.0})), losses, Target())
@@ -121,7 +121,7 @@ def _takes_bias(dialect: str) -> bool:
 
 
 def _biased(request: Request, dialect: str) -> Request:
-    if not _takes_bias(dialect):
+    if not _accepts_bias(dialect):
         return request
     return replace(request, sampling=replace(request.sampling, logit_bias={"65": 100.0}))
 
@@ -131,7 +131,7 @@ def tokens(prompt: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def gateways() -> Iterator[dict[str, Running]]:
+def gateways() -> Iterator[dict[str, RunningGateway]]:
     """A gateway in front of each kind of model."""
     backends = {
         "request": backend_of(parrot),
@@ -139,17 +139,17 @@ def gateways() -> Iterator[dict[str, Running]]:
         "engine": backend_of(Engine()),
         "transformers": backend_of((tiny.model(), tiny.tokenizer())),
         "text": backend_of(thinker, text_syntax="auto"),
-        "broken": backend_of(broken),
+        "broken": backend_of(failing_model),
     }
     with ExitStack() as stack:
-        yield {kind: stack.enter_context(run({"own": backend})) for kind, backend in backends.items()}
+        yield {kind: stack.enter_context(run_gateway({"own": backend})) for kind, backend in backends.items()}
     for backend in backends.values():
         asyncio.run(backend.aclose())
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("dialect", EVERY)
-def test_every_kind_speaks_every_dialect(gateways: dict[str, Running], dialect: str, *, stream: bool) -> None:
+def test_every_kind_speaks_every_dialect(gateways: dict[str, RunningGateway], dialect: str, *, stream: bool) -> None:
     """The counts are those of the prompt as the model read it: no template stands around a text to be continued."""
     request = replace(asked(WORDS, sampling=Sampling(max_tokens=LIMIT)), stream=stream)
     templated = WORDS if _gives_texts(dialect) else f"<|user|>{WORDS}<|end|><|assistant|>"
@@ -160,22 +160,24 @@ def test_every_kind_speaks_every_dialect(gateways: dict[str, Running], dialect: 
         "engine": (WORDS[::-1][:LIMIT], "length", Usage(input_tokens=engine, output_tokens=LIMIT)),
         "transformers": (SAID_BY_TINY, "length", Usage(input_tokens=tokens(templated), output_tokens=LIMIT)),
     }
-    heard = {kind: said(asyncio.run(ask(gateways[kind], dialect, _biased(request, dialect)))) for kind in wanted}
+    heard = {
+        kind: comparable(asyncio.run(answer_to(gateways[kind], dialect, _biased(request, dialect)))) for kind in wanted
+    }
     for kind, (text, reason, usage) in wanted.items():
         parts, finish, counts = heard[kind]
         assert (kind, finish, counts if usage else None) == (kind, reason, usage)
-        if kind != "transformers" or _takes_bias(dialect):
+        if kind != "transformers" or _accepts_bias(dialect):
             assert (kind, parts) == (kind, [Text(text=text)])
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("dialect", WITH_TOOLS)
 def test_calls_and_thoughts_in_text_are_what_they_are(
-    gateways: dict[str, Running], dialect: str, *, stream: bool
+    gateways: dict[str, RunningGateway], dialect: str, *, stream: bool
 ) -> None:
     """R3, R4, R-W2: more than one call, words around, and a thought, in each dialect's own form."""
     request = replace(asked("Rain?", sampling=Sampling(max_tokens=400)), tools=(WEATHER,), stream=stream)
-    parts, finish, _ = said(asyncio.run(ask(gateways["text"], dialect, request)))
+    parts, finish, _ = comparable(asyncio.run(answer_to(gateways["text"], dialect, request)))
     call = ToolCall(id="", name="weather", arguments='{"city":"Lyon"}')
     spoken = [part for part in parts if not isinstance(part, Reasoning)]
     assert spoken in ([Text(text="I look.\n"), call], [Text(text="I look."), call])
@@ -194,17 +196,17 @@ def test_a_client_that_leaves_ends_the_model() -> None:
         finally:
             closed.set()
 
-    with run({"own": backend_of(endless, tokenizer=Words(), text_syntax="auto")}) as running:
+    with run_gateway({"own": backend_of(endless, tokenizer=Words(), text_syntax="auto")}) as running:
         with running.connect() as connection:
             body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"tick"}]}'
             head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
             connection.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
             read_until(connection, b'"tick "')
-        assert closed.wait(PATIENCE)
+        assert closed.wait(TIMEOUT)
 
 
 @pytest.mark.parametrize("dialect", EVERY)
-def test_a_failure_is_told_in_the_clients_dialect(gateways: dict[str, Running], dialect: str) -> None:
+def test_a_failure_is_told_in_the_clients_dialect(gateways: dict[str, RunningGateway], dialect: str) -> None:
     """A-W9: and nothing of the model's own words."""
     made = dialects.get(dialect)
     body = made.encode_request(asked(turn("user", "secret"), sampling=Sampling(max_tokens=9)), Losses(), Target())

@@ -9,20 +9,20 @@ import ollama
 import openai
 import pytest
 
-from tests.gateway.said import HELLO
+from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.model.json import JSON
 
 ANTHROPIC = {"anthropic-version": "2023-06-01"}
 
 
 @pytest.fixture
-def running(gateway_server: Callable[..., Running]) -> Running:
+def running(gateway_server: Callable[..., RunningGateway]) -> RunningGateway:
     """A gateway."""
     return gateway_server({"scripted": Scripted(HELLO)})
 
@@ -62,13 +62,13 @@ LLAMA_STACK: JSON = {"status": 404, "title": "str", "detail": "str"}
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_unknown_paths_are_told_in_the_dialect_of_their_beginning(
-    running: Running, method: str, path: str, headers: dict[str, str], told: JSON
+    running: RunningGateway, method: str, path: str, headers: dict[str, str], told: JSON
 ) -> None:
     answer = running.request(method, path, {} if method == "POST" else None, headers)
     assert (answer.status, shape(answer.json)) == (404, told)
 
 
-def test_findings_j_files_are_openais_for_everybody_else(running: Running) -> None:
+def test_findings_j_files_are_openais_for_everybody_else(running: RunningGateway) -> None:
     assert running.request("GET", "/v1/files").json == {
         "object": "list",
         "data": [],
@@ -78,7 +78,7 @@ def test_findings_j_files_are_openais_for_everybody_else(running: Running) -> No
     }
 
 
-def test_findings_h_j_anthropics_sdk(running: Running) -> None:
+def test_findings_h_j_anthropics_sdk(running: RunningGateway) -> None:
     strict = anthropic.Anthropic(base_url=running.url, api_key="k", max_retries=0, _strict_response_validation=True)
     with strict as client:
         assert [model.lifecycle for model in client.models.list()] == ["active"]
@@ -88,7 +88,7 @@ def test_findings_h_j_anthropics_sdk(running: Running) -> None:
             assert shape(caught.value.body) == MESSAGES
 
 
-def test_findings_k_ollamas_sdk(running: Running) -> None:
+def test_findings_k_ollamas_sdk(running: RunningGateway) -> None:
     client = ollama.Client(host=running.url)
     with pytest.raises(ollama.ResponseError, match="nothing is served at `/api/copy`") as caught:
         client.copy("a", "b")
@@ -96,7 +96,7 @@ def test_findings_k_ollamas_sdk(running: Running) -> None:
     assert caught.value.status_code == 404
 
 
-def test_findings_e_openais_paths_of_llama_stack(running: Running) -> None:
+def test_findings_e_openais_paths_of_llama_stack(running: RunningGateway) -> None:
     mark = {"x-llamastack-client-version": "0.2.12"}
     with openai.OpenAI(
         base_url=f"{running.url}/v1/openai/v1", api_key="k", max_retries=0, default_headers=mark

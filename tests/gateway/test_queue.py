@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import Backend
+from tests.gateway.scripted_backends import Backend
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import addressed
@@ -18,7 +18,7 @@ from xenoglot.model.request import Message, Prompt, Request, Sampling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.backends.backend import Answer, Call
 
 SECONDS = 6.2
@@ -37,7 +37,7 @@ class Crowded(Backend):
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("name", dialects.names())
 def test_k21_the_wait_is_told_in_every_dialect(
-    gateway_server: Callable[..., Running], name: str, *, stream: bool
+    gateway_server: Callable[..., RunningGateway], name: str, *, stream: bool
 ) -> None:
     running = gateway_server({"a": Crowded()})
     dialect = dialects.get(name)

@@ -18,7 +18,7 @@ import pytest
 from google import genai
 from google.genai import types
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.codec.requests.url_params import addressed
@@ -77,7 +77,7 @@ def upstream() -> Iterator[Upstream]:
         yield server
 
 
-class House:
+class DialectGateway:
     """A gateway on a real socket, in a thread of its own, in front of one server of `dialect`."""
 
     def __init__(
@@ -88,18 +88,18 @@ class House:
         self._config = check(plain, environ or {}, "the tests")
         self._ready = threading.Event()
         self._server: GatewayServer | None = None
-        self._thread = threading.Thread(target=self._run, name="house")
+        self._thread = threading.Thread(target=self._run, name="dialect_gateway")
         self.url = ""
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(PATIENCE)
+        assert self._ready.wait(TIMEOUT)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.should_exit = True
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -116,17 +116,17 @@ class House:
 
 
 @pytest.fixture(scope="module")
-def house(upstream: Upstream) -> Iterator[House]:
+def dialect_gateway(upstream: Upstream) -> Iterator[DialectGateway]:
     """Give a gateway with the usual settings."""
-    with House(upstream) as running:
+    with DialectGateway(upstream) as running:
         yield running
 
 
-def asked(running: House, client: str, body: JSONObject, *, stream: bool) -> tuple[Response, str]:
+def answer_and_losses(running: DialectGateway, client: str, body: JSONObject, *, stream: bool) -> tuple[Response, str]:
     """Send the request; return the answer as the client reads it, and the losses that it was told."""
     dialect = dialects.get(client)
     path, query, sent = addressed({dialect.model_field: "m", **body, "stream": stream}, dialect)
-    answer = httpx2.post(f"{running.url}{path}?{query}", json=sent, timeout=PATIENCE)
+    answer = httpx2.post(f"{running.url}{path}?{query}", json=sent, timeout=TIMEOUT)
     assert answer.status_code == 200
     told = answer.headers.get("x-xenoglot-losses", "")
     if not stream:
@@ -145,7 +145,7 @@ def text_of(parts: tuple[Part, ...]) -> str:
 @pytest.mark.parametrize("task", [False, True], ids=["passage", "task"])
 @pytest.mark.parametrize("case", ASKED)
 def test_reasoning_is_returned_where_it_was_requested_clients_0(
-    house: House,
+    dialect_gateway: DialectGateway,
     monkeypatch: pytest.MonkeyPatch,
     case: str,
     *,
@@ -155,7 +155,7 @@ def test_reasoning_is_returned_where_it_was_requested_clients_0(
     (body, shown), client = ASKED[case], case.partition("-")[0]
     if task:
         monkeypatch.setattr(FastPath, "passage", lambda *_: None)
-    response, told = asked(house, client, body, stream=stream)
+    response, told = answer_and_losses(dialect_gateway, client, body, stream=stream)
     (candidate,) = response.candidates
     thoughts = [part for part in candidate.content if isinstance(part, Reasoning)]
     assert (bool(thoughts), text_of(candidate.content)) == (shown, WORDS)
@@ -183,8 +183,8 @@ def test_a_setting_per_client_dialect_decides(
     stream: bool,
 ) -> None:
     """An upstream of the client's own dialect (`chat` here) decides for itself: its bytes are not changed."""
-    with House(upstream, clients={client: {"reasoning": wish}}) as running:
-        response, _ = asked(running, client, ASKED[client][0], stream=stream)
+    with DialectGateway(upstream, clients={client: {"reasoning": wish}}) as running:
+        response, _ = answer_and_losses(running, client, ASKED[client][0], stream=stream)
     assert any(isinstance(part, Reasoning) for part in response.candidates[0].content) == shown
 
 
@@ -192,17 +192,20 @@ def test_a_setting_per_client_dialect_decides(
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_between_equal_dialects_the_upstream_decides(*, stream: bool, preserve: bool) -> None:
     rules = answers("messages", text=WORDS, reasoning=PLAN).rules()
-    with Upstream(*rules) as server, House(server, "messages", upstream={"preserve_reasoning": preserve}) as running:
-        response, told = asked(running, "messages", ASKED["messages"][0], stream=stream)
+    with (
+        Upstream(*rules) as server,
+        DialectGateway(server, "messages", upstream={"preserve_reasoning": preserve}) as running,
+    ):
+        response, told = answer_and_losses(running, "messages", ASKED["messages"][0], stream=stream)
     assert isinstance(response.candidates[0].content[0], Reasoning)
     assert LOSS not in told
 
 
 def test_anthropic_reads_the_answer_as_the_first_block_clients_0(
-    house: House,
+    dialect_gateway: DialectGateway,
 ) -> None:
     turns: Any = [TURN]
-    with anthropic.Anthropic(api_key="none", base_url=house.url, max_retries=0) as client:
+    with anthropic.Anthropic(api_key="none", base_url=dialect_gateway.url, max_retries=0) as client:
         message: Any = client.messages.create(model="m", max_tokens=9, messages=turns)
         assert message.content[0].text == WORDS
         with client.messages.stream(model="m", max_tokens=9, messages=turns) as stream:
@@ -214,9 +217,9 @@ def test_anthropic_reads_the_answer_as_the_first_block_clients_0(
 
 
 def test_google_genai_reads_the_answer_as_the_first_part_clients_0(
-    house: House,
+    dialect_gateway: DialectGateway,
 ) -> None:
-    with genai.Client(api_key="none", http_options=types.HttpOptions(base_url=house.url)) as client:
+    with genai.Client(api_key="none", http_options=types.HttpOptions(base_url=dialect_gateway.url)) as client:
         whole: Any = client.models.generate_content(model="m", contents="Hi")
         pieces: list[Any] = [*client.models.generate_content_stream(model="m", contents="Hi")]
     assert (whole.text, whole.candidates[0].content.parts[0].text) == (WORDS, WORDS)
@@ -226,10 +229,10 @@ def test_google_genai_reads_the_answer_as_the_first_part_clients_0(
 
 
 def test_ollama_shows_thinking_unless_it_is_turned_off(
-    house: House,
+    dialect_gateway: DialectGateway,
 ) -> None:
     turns: Any = [TURN]
-    with ollama.Client(host=house.url) as client:
+    with ollama.Client(host=dialect_gateway.url) as client:
         seen = [client.chat(model="m", messages=turns, think=wish).message for wish in (None, True, False)]
     assert [(message.thinking, message.content) for message in seen] == [(PLAN, WORDS), (PLAN, WORDS), (None, WORDS)]
 
@@ -240,9 +243,9 @@ def test_removed_reasoning_is_preserved_for_later_turns(upstream: Upstream, *, s
     upstream.forget()
     body = ASKED["messages"][0]
     again = {**body, "messages": [TURN, {"role": "assistant", "content": WORDS}, TURN]}
-    with House(upstream, upstream={"preserve_reasoning": True}) as running:
-        response, _ = asked(running, "messages", body, stream=stream)
-        asked(running, "messages", again, stream=stream)
+    with DialectGateway(upstream, upstream={"preserve_reasoning": True}) as running:
+        response, _ = answer_and_losses(running, "messages", body, stream=stream)
+        answer_and_losses(running, "messages", again, stream=stream)
     assert [type(part) for part in response.candidates[0].content] == [Text]
     sent = json.loads(upstream.requests[-1].body)
     assert sent["messages"][1] == {"role": "assistant", "content": WORDS, "reasoning_content": PLAN}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import BEGUN, HELLO, MESSAGES, PATHS, Broken, Hanging
-from tests.gateway.serving import config_for, endpoints, read_until, run
+from tests.gateway.running_gateway import config_for, endpoint_rows, read_until, run_gateway
+from tests.gateway.scripted_backends import FIRST_EVENTS, HELLO, MESSAGES, PATHS, BlockingBackend, FailingBackend
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings, ServerSettings, UpstreamSettings
@@ -40,8 +40,8 @@ CONFIG = config_for(
 BACKENDS: dict[str, Backend] = {
     "answers": Scripted(HELLO),
     "refuses": Scripted(Failure(kind="rate_limit", message="slow down")),
-    "fails": Scripted((*BEGUN, FAILED)),
-    "is-broken": Broken(),
+    "fails": Scripted((*FIRST_EVENTS, FAILED)),
+    "is-broken": FailingBackend(),
 }
 
 BODIES: dict[str, JSON] = {
@@ -58,7 +58,7 @@ BODIES: dict[str, JSON] = {
 @pytest.mark.parametrize("path", [*PATHS, "/v1/messages/count_tokens"])
 def test_s06_r30_r31_nothing_gets_into_the_logs(caplog: pytest.LogCaptureFixture, backend: str, path: str) -> None:
     spoken = [{"role": "user", "content": PROMPT}]
-    with caplog.at_level(logging.DEBUG), run({"main": BACKENDS[backend]}, CONFIG) as running:
+    with caplog.at_level(logging.DEBUG), run_gateway({"main": BACKENDS[backend]}, CONFIG) as running:
         for change in BODIES.values():
             running.request("POST", path, {**MESSAGES, "messages": spoken, **change}, HEADERS)
         for broken in (PROMPT.encode(), b'{"model": "m", "messages": "' + PROMPT.encode()):
@@ -74,20 +74,20 @@ def test_s06_r30_r31_nothing_gets_into_the_logs(caplog: pytest.LogCaptureFixture
 
 
 def test_s06_a_client_that_leaves(caplog: pytest.LogCaptureFixture) -> None:
-    backend = Hanging(BEGUN)
-    with caplog.at_level(logging.DEBUG), run({"main": backend}, config_for("main")) as running:
+    backend = BlockingBackend(FIRST_EVENTS)
+    with caplog.at_level(logging.DEBUG), run_gateway({"main": backend}, config_for("main")) as running:
         with running.connect() as connection:
             body = b'{"model": "m", "max_tokens": 1, "stream": true, "messages": [{"role": "user", "content": "%s"}]}'
             data = body % PROMPT.encode()
             head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n"
             connection.sendall(head.encode() + data)
             read_until(connection, b"Hel")
-        assert backend.stopped.wait(120)
+        assert backend.cancelled.wait(120)
     assert PROMPT not in caplog.text
 
 
 def test_r12_each_route_has_one_policy() -> None:
-    rows = [(row.method, row.path, row.policy) for row in endpoints()]
+    rows = [(row.method, row.path, row.policy) for row in endpoint_rows()]
     assert sorted(rows) == [
         ("DELETE", "/v1/chat/completions/{id}", "key"),
         ("DELETE", "/v1/conversations/{id}", "key"),

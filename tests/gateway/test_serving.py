@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import CHAT, HELLO, MESSAGES, PATHS, Backend, Broken, Counting, Limited
-from tests.gateway.serving import AccessLines, Running, config_for, endpoints, run
+from tests.gateway.running_gateway import AccessLines, RunningGateway, config_for, endpoint_rows, run_gateway
+from tests.gateway.scripted_backends import (
+    CHAT,
+    HELLO,
+    MESSAGES,
+    PATHS,
+    Backend,
+    CountingBackend,
+    FailingBackend,
+    RateLimitedBackend,
+)
 from xenoglot.backends.scripted import Scripted
 from xenoglot.dialect_registry import get
 from xenoglot.gateway.config.file_permissions import Secrets
@@ -33,7 +42,7 @@ CREDENTIALS = {"none": None, "wrong": "sk-client-012345678", "right": KEY, "two"
 ROWS = {
     **{
         f"{row.method} {row.path}": (row.method, re.sub(r"\{\w+\}", "scripted", row.path), row.policy, row.dialect)
-        for row in endpoints()
+        for row in endpoint_rows()
     },
     "unknown route": ("POST", "/v1/nothing", "key", None),
     "wrong method": ("DELETE", "/v1/messages", "key", get("messages")),
@@ -41,18 +50,18 @@ ROWS = {
 
 
 @pytest.fixture(scope="module")
-def open_gateway() -> Generator[Running]:
+def open_gateway() -> Generator[RunningGateway]:
     """Give a gateway that lets everybody in."""
-    with run({"scripted": Scripted(HELLO)}) as running:
+    with run_gateway({"scripted": Scripted(HELLO)}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def locked_gateway() -> Generator[Running]:
+def locked_gateway() -> Generator[RunningGateway]:
     """Give the same, for those who have a key."""
     keys = Config(keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": f"{KEY} {OTHER}"}))
     config = config_for("scripted", keys=keys.keys, secrets=keys.secrets)
-    with run({"scripted": Scripted(HELLO)}, config) as running:
+    with run_gateway({"scripted": Scripted(HELLO)}, config) as running:
         yield running
 
 
@@ -72,7 +81,9 @@ def error_of(path: str, kind: str, message: str) -> JSON:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("credential", CREDENTIALS)
 @pytest.mark.parametrize("row", ROWS)
-def test_s01_who_may_what(open_gateway: Running, locked_gateway: Running, row: str, credential: str, form: str) -> None:
+def test_s01_who_may_what(
+    open_gateway: RunningGateway, locked_gateway: RunningGateway, row: str, credential: str, form: str
+) -> None:
     method, path, policy, dialect = ROWS[row]
     body: JSON = {} if method == "POST" else None
     key = CREDENTIALS[credential]
@@ -94,7 +105,7 @@ def test_s01_who_may_what(open_gateway: Running, locked_gateway: Running, row: s
 
 @pytest.mark.parametrize("query", ["key=", "api_key=", "x-api-key="])
 def test_s07_a_key_in_the_query_is_none_and_not_written_down(
-    locked_gateway: Running, access_lines: AccessLines, query: str
+    locked_gateway: RunningGateway, access_lines: AccessLines, query: str
 ) -> None:
     answer = locked_gateway.request("GET", f"/v1/models?{query}{KEY}")
     assert answer.status == 401
@@ -134,7 +145,7 @@ def test_s07_a_key_in_the_query_is_none_and_not_written_down(
         pytest.param("GET", "/metrics", 200, id="S17-metrics-for-this-machine"),
     ],
 )
-def test_paths(open_gateway: Running, method: str, path: str, status: int) -> None:
+def test_paths(open_gateway: RunningGateway, method: str, path: str, status: int) -> None:
     assert open_gateway.request(method, path, CHAT if method == "POST" else None).status == status
 
 
@@ -143,7 +154,7 @@ def test_paths(open_gateway: Running, method: str, path: str, status: int) -> No
     [("127.0.0.1", None, 200), ("127.0.0.1", False, 404), ("0.0.0.0", None, 404), ("0.0.0.0", True, 200)],  # noqa: S104
 )
 def test_s17_metrics_are_not_on_a_public_listener(
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     host: str,
     said: bool | None,  # noqa: FBT001  a case
     status: int,
@@ -157,7 +168,7 @@ def test_s17_metrics_are_not_on_a_public_listener(
     ("path", "allowed"),
     [("/v1/messages", "POST"), ("/v1/models", "GET, HEAD"), ("/", "GET, HEAD"), ("/api/hello", "HEAD")],
 )
-def test_a_wrong_method_is_told_the_right_ones(open_gateway: Running, path: str, allowed: str) -> None:
+def test_a_wrong_method_is_told_the_right_ones(open_gateway: RunningGateway, path: str, allowed: str) -> None:
     answer = open_gateway.request("DELETE", path)
     message = f"`DELETE` is not for this path: {allowed}"
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
@@ -174,7 +185,7 @@ def test_a_wrong_method_is_told_the_right_ones(open_gateway: Running, path: str,
     ],
 )
 def test_pitfall_120_an_unknown_route_fails_in_the_clients_words(
-    open_gateway: Running, path: str, mark: dict[str, str], style: str
+    open_gateway: RunningGateway, path: str, mark: dict[str, str], style: str
 ) -> None:
     answer = open_gateway.request("POST", path, {}, mark)
     unmarked = forgetful(answer.body)
@@ -183,7 +194,7 @@ def test_pitfall_120_an_unknown_route_fails_in_the_clients_words(
     assert answer.json["error"]["message"] == f"nothing is served at `{path}`"
 
 
-def test_c28_a_websocket_is_refused_so_that_codex_falls_back(open_gateway: Running) -> None:
+def test_c28_a_websocket_is_refused_so_that_codex_falls_back(open_gateway: RunningGateway) -> None:
     head = (
         b"GET /v1/responses HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -203,7 +214,7 @@ def test_c28_a_websocket_is_refused_so_that_codex_falls_back(open_gateway: Runni
     ],
 )
 def test_c28_an_upgrade_to_http2_is_passed_over_where_no_body_is_lost_by_it(
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     asgi: bool,  # noqa: FBT001  a case
     method: str,
     path: str,
@@ -230,7 +241,7 @@ def test_c28_an_upgrade_to_http2_is_passed_over_where_no_body_is_lost_by_it(
     ],
 )
 @pytest.mark.parametrize("path", PATHS)
-def test_what_comes_in(open_gateway: Running, path: str, headers: dict[str, str], status: int) -> None:
+def test_what_comes_in(open_gateway: RunningGateway, path: str, headers: dict[str, str], status: int) -> None:
     answer = open_gateway.request("POST", path, PATHS[path], headers)
     assert answer.status == status
     assert not any(name.startswith("access-control") for name in answer.headers)
@@ -239,7 +250,7 @@ def test_what_comes_in(open_gateway: Running, path: str, headers: dict[str, str]
 def test_a_preflight_from_an_allowed_origin() -> None:
     server = ServerSettings(allowed_origins=("https://app.example",), drain_seconds=0.0)
     origin = {"origin": "https://app.example", "access-control-request-headers": "authorization, content-type"}
-    with run({"scripted": Scripted(HELLO)}, config_for("scripted", server=server)) as running:
+    with run_gateway({"scripted": Scripted(HELLO)}, config_for("scripted", server=server)) as running:
         asked = running.request("OPTIONS", "/v1/messages", None, origin)
         answer = running.request("POST", "/v1/messages", MESSAGES, {"origin": "https://app.example"})
         foreign = running.request("OPTIONS", "/v1/messages", None, {"origin": "https://evil.example"})
@@ -261,7 +272,7 @@ def test_a_preflight_from_an_allowed_origin() -> None:
     ],
 )
 def test_s18_the_headers_of_every_answer(
-    open_gateway: Running, access_lines: AccessLines, method: str, path: str, body: JSON
+    open_gateway: RunningGateway, access_lines: AccessLines, method: str, path: str, body: JSON
 ) -> None:
     answer = open_gateway.request(method, path, body)
     line = access_lines.next()
@@ -272,7 +283,7 @@ def test_s18_the_headers_of_every_answer(
     assert line["status"] == answer.status
 
 
-def test_a_stream_is_not_kept_and_not_gathered(open_gateway: Running) -> None:
+def test_a_stream_is_not_kept_and_not_gathered(open_gateway: RunningGateway) -> None:
     answer = open_gateway.request("POST", "/v1/messages", {**MESSAGES, "stream": True})
     names = ("content-type", "cache-control", "x-accel-buffering", "transfer-encoding")
     assert [answer.headers[name].partition(";")[0] for name in names] == [
@@ -284,11 +295,11 @@ def test_a_stream_is_not_kept_and_not_gathered(open_gateway: Running) -> None:
     assert answer.body.endswith(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
 
 
-def test_health_says_nothing_more(open_gateway: Running) -> None:
+def test_health_says_nothing_more(open_gateway: RunningGateway) -> None:
     assert open_gateway.request("GET", "/health").body == b'{"status":"ok"}'
 
 
-def test_the_line_of_an_answer(open_gateway: Running, access_lines: AccessLines) -> None:
+def test_the_line_of_an_answer(open_gateway: RunningGateway, access_lines: AccessLines) -> None:
     open_gateway.request("POST", "/v1/messages?beta=true", {**MESSAGES, "top_k": 3})
     line = access_lines.next()
     times = (line.pop("ttfb_ms"), line.pop("total_ms"))
@@ -336,14 +347,14 @@ def test_the_line_of_an_answer(open_gateway: Running, access_lines: AccessLines)
     ],
 )
 @pytest.mark.parametrize("path", [*PATHS, "/v1/messages/count_tokens"])
-def test_a_broken_body(open_gateway: Running, path: str, body: bytes, status: int) -> None:
+def test_a_broken_body(open_gateway: RunningGateway, path: str, body: bytes, status: int) -> None:
     answer = open_gateway.request("POST", path, body)
     assert answer.status == status, answer.body
     assert ("request_id" in answer.json) == path.startswith("/v1/messages")
     assert answer.headers["x-should-retry"] == "false"
 
 
-def test_a_body_may_say_nothing_of_itself(open_gateway: Running) -> None:
+def test_a_body_may_say_nothing_of_itself(open_gateway: RunningGateway) -> None:
     assert open_gateway.request("POST", "/v1/chat/completions", CHAT, {}).status == 200
 
 
@@ -383,7 +394,7 @@ def test_a_body_may_say_nothing_of_itself(open_gateway: Running) -> None:
 )
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_failures(  # noqa: PLR0913, PLR0917  the cases, and a fixture
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     failure: Failure,
     path: str,
     status: int,
@@ -397,9 +408,9 @@ def test_failures(  # noqa: PLR0913, PLR0917  the cases, and a fixture
 
 
 def test_r32_a_bug_tells_nothing_but_an_id(
-    gateway_server: Callable[..., Running], caplog: pytest.LogCaptureFixture
+    gateway_server: Callable[..., RunningGateway], caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = gateway_server({"scripted": Broken()})
+    running = gateway_server({"scripted": FailingBackend()})
     with caplog.at_level(logging.DEBUG):
         answer = running.request("POST", "/v1/messages", MESSAGES)
         running.stop()
@@ -420,13 +431,13 @@ def test_r32_a_bug_tells_nothing_but_an_id(
 @pytest.mark.parametrize("failing", [False, True], ids=["answered", "refused"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_bug_where_headers_are_written_is_answered_too(
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     stream: bool,  # noqa: FBT001  a case
     failing: bool,  # noqa: FBT001  a case
 ) -> None:
     """What a dialect cannot write must not leave the client with the server's own page."""
     limits = RateLimits(requests=RateBudget(reset=1e300))
-    running = gateway_server({"scripted": Limited(limits, failing=failing)})
+    running = gateway_server({"scripted": RateLimitedBackend(limits, failing=failing)})
     answer = running.request("POST", "/v1/messages", {**MESSAGES, "stream": stream})
     assert (answer.status, answer.json) == (
         500,
@@ -441,7 +452,7 @@ def test_a_bug_where_headers_are_written_is_answered_too(
     )
 
 
-def test_models(open_gateway: Running) -> None:
+def test_models(open_gateway: RunningGateway) -> None:
     openai = open_gateway.request("GET", "/v1/models?limit=1000").json
     anthropic = open_gateway.request("GET", "/v1/models?limit=1000", None, {"anthropic-version": "2023-06-01"}).json
     assert [model["id"] for model in openai["data"]] == ["scripted"]
@@ -451,7 +462,7 @@ def test_models(open_gateway: Running) -> None:
     assert open_gateway.request("GET", "/v1/models/scripted").json == openai["data"][0]
 
 
-def test_a_model_that_is_not_there(open_gateway: Running) -> None:
+def test_a_model_that_is_not_there(open_gateway: RunningGateway) -> None:
     answer = open_gateway.request("GET", "/v1/models/gpt-4o")
     message = "the model `gpt-4o` does not exist here; GET /v1/models says which do"
     assert (answer.status, answer.json["error"]["message"]) == (404, message)
@@ -460,10 +471,13 @@ def test_a_model_that_is_not_there(open_gateway: Running) -> None:
 
 @pytest.mark.parametrize(
     ("backend", "tokens", "how"),
-    [pytest.param(Counting(), 42, "exact", id="C30-exact"), pytest.param(Backend(), 5, "estimate", id="estimate")],
+    [
+        pytest.param(CountingBackend(), 42, "exact", id="C30-exact"),
+        pytest.param(Backend(), 5, "estimate", id="estimate"),
+    ],
 )
 def test_f_s6_tokens_are_counted_or_said_to_be_estimated(
-    gateway_server: Callable[..., Running], backend: Backend, tokens: int, how: str
+    gateway_server: Callable[..., RunningGateway], backend: Backend, tokens: int, how: str
 ) -> None:
     running = gateway_server({"scripted": backend})
     answer = running.request("POST", "/v1/messages/count_tokens?beta=true", CHAT)
@@ -472,7 +486,7 @@ def test_f_s6_tokens_are_counted_or_said_to_be_estimated(
 
 def test_the_embedded_model_says_that_it_answers_instead(access_lines: AccessLines) -> None:
     config = Config(server=ServerSettings(drain_seconds=0.0))
-    with run({"embedded": Scripted(HELLO)}, config, embedded_model="tiny") as running:
+    with run_gateway({"embedded": Scripted(HELLO)}, config, embedded_model="tiny") as running:
         instead = running.request("POST", "/v1/chat/completions", {**CHAT, "model": "gpt-4o"})
         itself = running.request("POST", "/v1/chat/completions", {**CHAT, "model": "tiny"})
     assert instead.headers["x-xenoglot-substituted-model"] == "tiny"
@@ -484,7 +498,7 @@ def test_the_embedded_model_says_that_it_answers_instead(access_lines: AccessLin
     ]
 
 
-def test_an_alias_has_its_defaults(gateway_server: Callable[..., Running]) -> None:
+def test_an_alias_has_its_defaults(gateway_server: Callable[..., RunningGateway]) -> None:
     backend = Scripted(HELLO)
     named = ModelSettings(name="claude-*", upstream="scripted", model="large")
     running = gateway_server({"scripted": backend}, config_for("scripted", models=(named,)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.callable import Callable
 from xenoglot.codec.requests.url_params import addressed
@@ -22,7 +22,7 @@ from xenoglot.model.response import Finish, Response
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
@@ -93,7 +93,7 @@ def test_the_string_that_was_met(gateway_server: object, name: str, stream: bool
     """A3, A-W3, A-W4, A-W5, pitfall-70."""
     model = Endless()
     config = config_for("own", models=(ModelSettings(name="*", defaults=Sampling(stop=tuple(STOPS))),))
-    running: Running = gateway_server({"own": Callable(model, name="own")}, config)  # type: ignore[operator]
+    running: RunningGateway = gateway_server({"own": Callable(model, name="own")}, config)  # type: ignore[operator]
     dialect = dialects.get(name)
     path, query, body = addressed({**ASKED[name], dialect.model_field: "own", "stream": stream}, dialect)
     answer = running.request("POST", f"{path}?{query}", body)

@@ -10,8 +10,8 @@ import pytest
 from tests.backends import wire
 from tests.backends.responses import CHUNKED
 from tests.backends.wire import Peer, becomes, on_each_loop, turns
-from tests.gateway.said import CHAT, MESSAGES
-from tests.gateway.stage import Client, Stage, post
+from tests.gateway.scripted_backends import CHAT, MESSAGES
+from tests.gateway.server_on_loop import RawConnection, ServerOnLoop, post_bytes
 from xenoglot.backends.http.connection import READ_BYTES
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.http.limits import HIGH_WATER
@@ -55,7 +55,7 @@ def held(connection: ClientConnection) -> int:
     return connection.transport.get_write_buffer_size() + connection._size + unread
 
 
-async def unread(stage: Stage, request: bytes) -> tuple[Client, ClientConnection]:
+async def unread(stage: ServerOnLoop, request: bytes) -> tuple[RawConnection, ClientConnection]:
     """Return a client that stops reading its stream, and its connection once nothing moves any more.
 
     It reads some megabytes before that, so that the kernel has learned to take much at once.
@@ -88,9 +88,9 @@ async def test_c06_a_stream_that_is_not_read_holds_a_few_reads(path: str, body: 
         }
         async with build_gateway(check(value, {}, "the test")) as gateway:
             with bind("127.0.0.1", 0) as listener:
-                stage = Stage(HTTPServer(gateway), listener.getsockname()[:2])
+                stage = ServerOnLoop(HTTPServer(gateway), listener.getsockname()[:2])
                 stage.server.open([listener])
-                client, connection = await unread(stage, post(path, {**body, "stream": True}))
+                client, connection = await unread(stage, post_bytes(path, {**body, "stream": True}))
                 assert 0 < held(connection) <= HIGH_WATER + 2 * READ_BYTES
                 stage.server.stop_accepting()
                 client.writer.transport.abort()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import CHAT, Backend
+from tests.gateway.scripted_backends import CHAT, Backend
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.backends.stream_guard import PassthroughMonitor
@@ -14,7 +14,7 @@ from xenoglot.backends.stream_guard import PassthroughMonitor
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from tests.gateway.serving import AccessLines, Running
+    from tests.gateway.running_gateway import AccessLines, RunningGateway
     from xenoglot.backends.backend import Answer, Call
 
 HEL = b'data: {"id":"c1","choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'
@@ -67,7 +67,7 @@ class Bytes(Backend):
     ],
 )
 def test_a_stream_passed_on(  # noqa: PLR0913, PLR0917  the cases, and two fixtures
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     access_lines: AccessLines,
     chunks: Sequence[bytes],
     status: int,
@@ -78,5 +78,5 @@ def test_a_stream_passed_on(  # noqa: PLR0913, PLR0917  the cases, and two fixtu
     running = gateway_server({"bytes": Bytes(chunks)})
     answer = running.request("POST", "/v1/chat/completions", {**CHAT, "stream": True})
     line = access_lines.next()
-    assert (answer.status, answer.body, answer.broken_off) == (status, body, broken_off)
+    assert (answer.status, answer.body, answer.truncated) == (status, body, broken_off)
     assert (line["status"], line["failure"]) == (status, failure)

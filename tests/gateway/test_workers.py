@@ -21,9 +21,9 @@ import msgspec
 import pytest
 
 from tests.backends.wire import leakless, push, turns
-from tests.gateway.said import CHAT
-from tests.gateway.serving import PATIENCE, read_until
-from tests.gateway.stage import post
+from tests.gateway.running_gateway import TIMEOUT, read_until
+from tests.gateway.scripted_backends import CHAT
+from tests.gateway.server_on_loop import post_bytes
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.api.metrics import merge_texts
 from xenoglot.gateway.config.load import check
@@ -70,7 +70,7 @@ class Gateway:
 
     def ask(self, path: str) -> tuple[int, bytes]:
         """Return the status and body of a request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         try:
             connection.request("GET", path)
             response = connection.getresponse()
@@ -80,7 +80,7 @@ class Gateway:
 
     def post(self) -> int:
         """Return the status of a request to a model, on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         try:
             connection.request("POST", "/v1/chat/completions", json.dumps(CHAT))
             return connection.getresponse().status
@@ -89,8 +89,8 @@ class Gateway:
 
     def stream(self) -> socket.socket:
         """Return a connection on which a stream has begun."""
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
-        connection.sendall(post("/v1/chat/completions", {**CHAT, "stream": True}))
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT)
+        connection.sendall(post_bytes("/v1/chat/completions", {**CHAT, "stream": True}))
         read_until(connection, b"\r\n\r\n")
         return connection
 
@@ -126,7 +126,7 @@ def gateway(tmp_path: Path) -> Generator[Gateway]:
     running = Gateway(file)
     yield running
     running.process.kill()
-    running.process.communicate(timeout=PATIENCE)
+    running.process.communicate(timeout=TIMEOUT)
 
 
 def test_k12_k15_the_life_of_workers(gateway: Gateway) -> None:
@@ -141,7 +141,7 @@ def test_k12_k15_the_life_of_workers(gateway: Gateway) -> None:
     while "the configuration was read anew" not in gateway.line():
         pass
     gateway.process.send_signal(signal.SIGTERM)
-    gateway.process.communicate(timeout=PATIENCE)
+    gateway.process.communicate(timeout=TIMEOUT)
     assert gateway.process.returncode == 0
     with pytest.raises(ConnectionRefusedError):
         gateway.ask("/health")
@@ -152,7 +152,7 @@ def test_k13_workers_do_not_outlive_a_supervisor_that_is_killed(gateway: Gateway
     folder = gateway.folder()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     gateway.process.kill()
-    gateway.process.communicate(timeout=PATIENCE)  # ends when the last of them has let go of standard error
+    gateway.process.communicate(timeout=TIMEOUT)  # ends when the last of them has let go of standard error
     assert [pid for pid in workers if Path(f"/proc/{pid}/exe").exists()] == []
     assert not folder.exists()
 
@@ -177,7 +177,7 @@ def test_k15_k08_a_worker_that_is_killed_takes_its_own_connections_alone_and_lim
         statuses = Counter(running.post() for _ in range(30))
         assert statuses == {200: 20 - len(streams), 429: 30 + len(streams) - 20}
         running.process.kill()
-        running.process.communicate(timeout=PATIENCE)
+        running.process.communicate(timeout=TIMEOUT)
 
 
 def _answer(asked: bytes) -> Steps:
@@ -249,10 +249,10 @@ async def test_k12_nobody_is_left_in_the_line_of_a_gateway_that_stops_nor_a_work
             assert await supervisor.processes[0].wait() == -signal.SIGTERM
             supervisor.stop()
             with pytest.raises(ConnectionRefusedError):
-                socket.create_connection(address, timeout=PATIENCE)
+                socket.create_connection(address, timeout=TIMEOUT)
 
 
-class Telling:
+class NumberedGateway:
     """A gateway that has numbers."""
 
     merge = None
@@ -270,7 +270,7 @@ async def test_k14_k18_the_numbers_are_those_of_the_gateway_that_serves_and_surv
     folder = tmp_path / "workers"
     numbers = _Numbers(WorkerEnv(0, 3, str(folder)))
     for number in (1, 2):
-        numbers.tell_of(Telling(number))  # type: ignore[arg-type]  # as much of one as is asked for
+        numbers.tell_of(NumberedGateway(number))  # type: ignore[arg-type]  # as much of one as is asked for
     await push(POST_SECONDS)  # there is no such folder
     folder.mkdir()
     await push(POST_SECONDS)

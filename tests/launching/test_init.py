@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
@@ -147,7 +147,7 @@ def test_in_a_terminal(here: Path) -> None:
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True) as process:
         os.close(theirs)
         os.write(ours, b"\n" * 4)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     assert "Which port should the gateway listen on? [8080] " in shown

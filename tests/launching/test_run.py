@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
@@ -161,7 +161,7 @@ def test_signals_reach_it(speaker: Speaker, record: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 128 + signal.SIGINT
+        assert process.wait(TIMEOUT) == 128 + signal.SIGINT
     assert not Path(read(record)["folder"]).exists()
 
 
@@ -174,7 +174,7 @@ def test_it_stops_and_goes_on_as_a_job(speaker: Speaker, record: Path) -> None:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
         process.send_signal(signal.SIGCONT)
-        assert process.wait(PATIENCE) == 9
+        assert process.wait(TIMEOUT) == 9
     assert read(record)["argv"][-1] == "stop"
 
 
@@ -187,7 +187,7 @@ def test_what_is_typed_is_for_the_program(speaker: Speaker, record: Path) -> Non
         os.close(theirs)
         until(ours, b"ready")
         os.write(ours, b"\x03")
-        assert process.wait(PATIENCE) == 5
+        assert process.wait(TIMEOUT) == 5
     os.close(ours)
     assert read(record)["argv"][-1] == "interrupted"
 
@@ -208,7 +208,7 @@ def test_it_is_interrupted_once_where_it_reads_from_a_pipe(speaker: Speaker, rec
         until(ours, b"one")
         process.send_signal(signal.SIGTERM)  # sent on behind whatever else is
         process.send_signal(signal.SIGCONT)
-        assert process.wait(PATIENCE) == 5
+        assert process.wait(TIMEOUT) == 5
     os.close(ours)
     assert read(record)["argv"][-1] == "counts"
 
@@ -241,7 +241,7 @@ def test_what_a_killed_run_leaves_is_gone_when_its_program_is(speaker: Speaker, 
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.kill()
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT)
         left = read(record)
         main(["run", "claude", "--upstream", speaker.url])
         assert Path(left["folder"]).exists()

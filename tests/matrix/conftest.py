@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.serving import AccessLines
+from tests.gateway.running_gateway import AccessLines
 from tests.matrix.house import House
 from tests.matrix.sdk import Sdk, sdk
 

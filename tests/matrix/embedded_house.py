@@ -7,7 +7,7 @@ import threading
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
@@ -15,7 +15,7 @@ from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
-START_SECONDS = PATIENCE * 2
+START_SECONDS = TIMEOUT * 2
 """Weights may have to be fetched."""
 
 
@@ -40,7 +40,7 @@ class EmbeddedHouse:
     def __exit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.should_exit = True
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:

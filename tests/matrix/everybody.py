@@ -7,7 +7,7 @@ import threading
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Self
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.config.load import check
@@ -37,13 +37,13 @@ class Everybody:
         for speaker in self.speakers.values():
             self._stack.enter_context(speaker)
         self._thread.start()
-        assert self._ready.wait(PATIENCE)
+        assert self._ready.wait(TIMEOUT)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.should_exit = True
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         self._stack.close()
         assert not self._thread.is_alive()
 

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING, Self
 
 from tests.backends.wire import serving
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from tests.matrix.upstream import Upstream
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.observability.access_log import configure_logging
@@ -79,13 +79,13 @@ class House:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(PATIENCE)
+        assert self._ready.wait(TIMEOUT)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.should_exit = True
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:

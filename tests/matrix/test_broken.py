@@ -16,7 +16,7 @@ from tests.matrix.upstream import stream_reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import AccessLines
+    from tests.gateway.running_gateway import AccessLines
     from xenoglot.model.json import JSON
 
 PARAMETERS = [

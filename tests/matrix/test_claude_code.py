@@ -17,7 +17,7 @@ from xenoglot.gateway.observability.request_log import MAX_LOSSES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.gateway.serving import AccessLines
+    from tests.gateway.running_gateway import AccessLines
     from xenoglot.model.json import JSON
 
 SIZE = 90_000

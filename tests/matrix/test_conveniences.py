@@ -40,7 +40,7 @@ from tests.matrix.upstream import Reply, json_reply, stream_reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.gateway.serving import AccessLines
+    from tests.gateway.running_gateway import AccessLines
     from xenoglot.model.json import JSON, JSONObject
 
 

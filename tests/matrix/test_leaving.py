@@ -18,7 +18,7 @@ from tests.matrix.upstream import Reply, stream_reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import AccessLines
+    from tests.gateway.running_gateway import AccessLines
 
 
 def asynchronous(dialect: str, url: str) -> Any:  # noqa: ANN401  two classes without a common face

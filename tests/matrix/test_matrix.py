@@ -17,7 +17,7 @@ from tests.matrix.upstream import Reply, json_reply, stream_reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import AccessLines
+    from tests.gateway.running_gateway import AccessLines
     from xenoglot.model.json import JSON, JSONObject
 
 FILES = sorted(path.stem for path in (Path(__file__).parent / "cases").glob("*.py"))

@@ -19,7 +19,7 @@ from tests.matrix.sdk import MODES, Sdk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import AccessLines
+    from tests.gateway.running_gateway import AccessLines
     from xenoglot.model.json import JSON, JSONObject
 
 APIError = (openai.APIError, anthropic.APIError)

@@ -15,7 +15,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.config.load import check
@@ -54,7 +54,7 @@ class TextModels:
     def __enter__(self) -> Self:
         self._stack.enter_context(self.speaker)
         self._thread.start()
-        if not self._ready.wait(PATIENCE):
+        if not self._ready.wait(TIMEOUT):
             self._stack.close()
             pytest.fail("the gateway did not start")
         return self
@@ -62,7 +62,7 @@ class TextModels:
     def __exit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.should_exit = True
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         self._stack.close()
 
     async def _serve(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Generator
 
-    from tests.gateway.serving import AccessLines
+    from tests.gateway.running_gateway import AccessLines
 
 NOBODY = "connection error: the upstream cannot be reached"
 LATE = "connection timed out: the upstream did not answer in time"

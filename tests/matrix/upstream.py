@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.codec.json.json_io import decode_json, encode_json
 
 if TYPE_CHECKING:
@@ -116,11 +116,11 @@ class Upstream:
 
     def wait_until_asked(self) -> None:
         """Wait for the next request."""
-        assert self.asked.acquire(timeout=PATIENCE)
+        assert self.asked.acquire(timeout=TIMEOUT)
 
     def wait_until_left(self) -> str:
         """Wait until a reader has gone, and return what it had asked for."""
-        return self.left.get(timeout=PATIENCE)
+        return self.left.get(timeout=TIMEOUT)
 
     def go_on(self) -> None:
         """Have what is late sent."""

@@ -13,7 +13,7 @@ import pytest
 from tests.backends.wire import leakless, push, turns
 from tests.engine.running import SHAPE
 from tests.engine.running import Running as Process
-from tests.gateway.serving import Running, config_for
+from tests.gateway.running_gateway import RunningGateway, config_for
 from xenoglot.backends.http.client import Transport
 from xenoglot.engine.backend import Engine
 from xenoglot.errors import ConfigurationError
@@ -50,7 +50,7 @@ async def recording(url: str, folder: Path, *secrets: str) -> AsyncIterator[str]
 def model(weights: Weights, running_engine: EngineEndpoint) -> Generator[str]:
     """Give the URL of a gateway in front of the embedded model."""
     engine = Engine(weights, SHAPE, transport=Transport(), process=Process(running_engine))
-    with Running(Gateway(config_for("scripted"), {"scripted": engine})) as running:
+    with RunningGateway(Gateway(config_for("scripted"), {"scripted": engine})) as running:
         yield running.url
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from tests.gateway.serving import run
+from tests.gateway.running_gateway import run_gateway
 from tests.laws.streams import MORE_HEADERS, streams
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
 from xenoglot.backends.callable import Callable
@@ -52,7 +52,7 @@ from xenoglot.model.response import Candidate, Finish, Response, Usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.backends.scripted import Turn
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
@@ -528,7 +528,7 @@ async def test_a_server_without_schemas_is_made_to_answer(dialect: str, stream: 
     compact = GOOD.replace(" ", "")  # as dialects write arguments that are no text to them
     model = Scripted(said("So:", called(BAD), finish=CALLS), said(called(compact), finish=CALLS))
     request = msgspec.structs.replace(REQUEST, model="main", stream=stream, sampling=Sampling(max_tokens=99))
-    with run({"main": model}) as server:
+    with run_gateway({"main": model}) as server:
         async with aclosing(Transport()) as transport:
             remote = Remote("far", get(dialect), server.url + SERVERS[dialect], transport=transport)
             asked = Asked([said(GOOD)], Emulate(schema="tool", retries=1))
@@ -545,11 +545,11 @@ async def test_a_server_without_schemas_is_made_to_answer(dialect: str, stream: 
     assert TOLD in "".join(part.text for part in result.content if isinstance(part, Text))
 
 
-def openai_client(gateway: Running) -> openai.OpenAI:
+def openai_client(gateway: RunningGateway) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=0)
 
 
-def anthropic_client(gateway: Running) -> anthropic.Anthropic:
+def anthropic_client(gateway: RunningGateway) -> anthropic.Anthropic:
     return anthropic.Anthropic(base_url=gateway.url, api_key="none", max_retries=0)
 
 
@@ -572,7 +572,7 @@ WAYS: dict[str, tuple[Emulate, list[Turn]]] = {
 
 @pytest.mark.parametrize(("policy", "turns"), WAYS.values(), ids=WAYS)
 def test_the_openai_sdk_parses_it(policy: Emulate, turns: list[Turn]) -> None:
-    with run({"main": JSONBackend(Scripted(*turns), policy)}) as gateway, openai_client(gateway) as client:
+    with run_gateway({"main": JSONBackend(Scripted(*turns), policy)}) as gateway, openai_client(gateway) as client:
         ask: JSONObject = {
             "model": "main",
             "messages": [{"role": "user", "content": "Who?"}],
@@ -595,7 +595,7 @@ def as_final_answer(turns: list[Turn]) -> list[Turn]:
 @pytest.mark.parametrize(("policy", "turns"), WAYS.values(), ids=WAYS)
 def test_the_anthropic_sdk_parses_it(policy: Emulate, turns: list[Turn]) -> None:
     with (
-        run({"main": JSONBackend(Scripted(*as_final_answer(turns)), policy)}) as gateway,
+        run_gateway({"main": JSONBackend(Scripted(*as_final_answer(turns)), policy)}) as gateway,
         anthropic_client(gateway) as client,
     ):
         ask: JSONObject = {"model": "main", "max_tokens": 99, "messages": [{"role": "user", "content": "Who?"}]}
@@ -612,7 +612,7 @@ INVALID = "the model's answer is not what was asked for: $.age: expected integer
 def test_what_is_wrong_is_told_in_the_clients_dialect(policy: Emulate) -> None:
     message = INVALID + (" (asked 2 times)" if policy.retries else "")
     with (
-        run({"main": JSONBackend(Scripted(said('{"name":"Ann","age":"7"}')), policy)}) as gateway,
+        run_gateway({"main": JSONBackend(Scripted(said('{"name":"Ann","age":"7"}')), policy)}) as gateway,
         openai_client(gateway) as client,
     ):
         ask: JSONObject = {
@@ -633,7 +633,7 @@ def test_a_client_does_not_ask_again_for_what_was_asked_for_again() -> None:
     """The SDKs try three times at a 5xx: a model that was told what is wrong is not asked thrice as often."""
     model = Scripted(said('{"name":"Ann","age":"7"}'))
     with (
-        run({"main": JSONBackend(model, Emulate(retries=1))}) as gateway,
+        run_gateway({"main": JSONBackend(model, Emulate(retries=1))}) as gateway,
         openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=2) as client,
         pytest.raises(openai.InternalServerError),
     ):
@@ -653,7 +653,7 @@ def test_one_sees_whether_a_stream_was_held() -> None:
     }
     statuses = []
     for policy in (Emulate(check=True), Emulate(retries=1)):
-        with run({"main": JSONBackend(Scripted(said(BAD)), policy)}) as gateway:
+        with run_gateway({"main": JSONBackend(Scripted(said(BAD)), policy)}) as gateway:
             answer = gateway.request("POST", "/v1/chat/completions", body)
             statuses.append((answer.status, b"seven" in answer.body, answer.body.endswith(b"[DONE]\n\n")))
     assert statuses == [(200, True, False), (502, False, False)]
@@ -666,7 +666,7 @@ def test_a_model_that_writes_what_it_likes_is_brought_to_it() -> None:
         return WRITTEN if len(request.messages) > 2 else "Ann, who is seven."
 
     with (
-        run({"main": JSONBackend(Callable(model), Emulate(schema="prompt", retries=1))}) as gateway,
+        run_gateway({"main": JSONBackend(Callable(model), Emulate(schema="prompt", retries=1))}) as gateway,
         openai_client(gateway) as client,
     ):
         ask: JSONObject = {
@@ -682,7 +682,7 @@ def test_tools_of_the_client_stand_beside_the_answer() -> None:
     turns = [said(called("{}", "look"), finish=CALLS), said(called(WRITTEN, "Person"), finish=CALLS)]
     model = Scripted(*turns)
     with (
-        run({"main": JSONBackend(model, Emulate(schema="tool", check=True))}) as gateway,
+        run_gateway({"main": JSONBackend(model, Emulate(schema="tool", check=True))}) as gateway,
         openai_client(gateway) as client,
     ):
         function = {"name": "look", "strict": True, "parameters": {"type": "object", "properties": {}}}

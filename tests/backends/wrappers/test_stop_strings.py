@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.serving import run
+from tests.gateway.running_gateway import run_gateway
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.http.client import Transport
@@ -103,7 +103,7 @@ async def test_a_server_that_knows_nothing_of_it_is_stopped(dialect: str, stream
         yield from model(request)
 
     losses = Losses()
-    with run({"own": Callable(spoken)}) as running:
+    with run_gateway({"own": Callable(spoken)}) as running:
         async with aclosing(Transport()) as transport:
             server = Remote("up", get(dialect), running.url, transport=transport, target=Target(stops="ours"))
             answer = await server.answer(Call(request=replace(ASKED, stream=stream), losses=losses))
@@ -122,7 +122,7 @@ async def test_each_of_several_answers_is_stopped() -> None:
 
     target = Target(stops="ours", fan_out=True)
     request = replace(ASKED, sampling=Sampling(stop=("END",), n=2))
-    with run({"own": Callable(spoken)}) as running:
+    with run_gateway({"own": Callable(spoken)}) as running:
         async with aclosing(Transport()) as transport:
             server = Remote("up", get("chat"), running.url, transport=transport, target=target)
             response = fold(await read(await server.answer(Call(request=request, losses=Losses()))))

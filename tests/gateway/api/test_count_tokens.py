@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from openai import APIStatusError, BadRequestError, OpenAI
 
-from tests.gateway.said import HELLO, Hanging
-from tests.gateway.serving import PATIENCE, config_for
-from tests.gateway.stored.test_intake import client_of, said, user
+from tests.gateway.running_gateway import TIMEOUT, config_for
+from tests.gateway.scripted_backends import HELLO, BlockingBackend
+from tests.gateway.stored.test_intake import client_of, turns_of, user
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.loss import Losses
@@ -21,7 +21,7 @@ from xenoglot.gateway.config.settings import KeySettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.backends.backend import Call
     from xenoglot.model.request import Request
 
@@ -42,7 +42,7 @@ class Words(Scripted):
         for dialect in map(dialects.get, dialects.names()):
             if dialect.encode_count_request is not None:
                 dialect.encode_count_request(call.request, Losses(), Target())
-        return sum(len(text.split()) for _, texts in said(call.request) for text in texts)
+        return sum(len(text.split()) for _, texts in turns_of(call.request) for text in texts)
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def words() -> Words:
 
 
 @pytest.fixture
-def running(gateway_server: Callable[..., Running], words: Words) -> Running:
+def running(gateway_server: Callable[..., RunningGateway], words: Words) -> RunningGateway:
     """A gateway in front of it, with two clients."""
     keys = Secrets({"KEYS": "alices-key bobs-key"})
     return gateway_server({"scripted": words}, config_for("scripted", keys=KeySettings(env=("KEYS",)), secrets=keys))
 
 
 @pytest.fixture
-def alice(running: Running) -> Generator[OpenAI]:
+def alice(running: RunningGateway) -> Generator[OpenAI]:
     """Give one of them."""
     with client_of(running, "alices-key") as made:
         yield made
@@ -80,7 +80,7 @@ def test_findings_8_a_previous_answer_counts(alice: OpenAI, words: Words) -> Non
     )
     assert (counted.parse().input_tokens, counted.headers[COUNT]) == (7, "exact")
     alice.responses.create(model="m", input="And what is the time?", previous_response_id=first.id)
-    assert said(words.counted[0]) == said(words.requests[1]) == HISTORY
+    assert turns_of(words.counted[0]) == turns_of(words.requests[1]) == HISTORY
 
 
 def test_findings_a_a_conversation_counts_and_is_not_added_to(alice: OpenAI, words: Words) -> None:
@@ -100,7 +100,7 @@ def test_findings_a_items_that_are_referred_to_count(alice: OpenAI) -> None:
     assert counted.input_tokens == 4
 
 
-def test_findings_k_chat_counts_as_llama_server_does(running: Running) -> None:
+def test_findings_k_chat_counts_as_llama_server_does(running: RunningGateway) -> None:
     turns = [{"role": "user", "content": "One two"}, {"role": "assistant", "content": "three"}]
     body = {"model": "m", "messages": [*turns, turns[0]]}
     key = {"authorization": "Bearer alices-key"}
@@ -112,7 +112,7 @@ def test_findings_k_chat_counts_as_llama_server_does(running: Running) -> None:
 
 @pytest.mark.parametrize("kind", ["previous_response_id", "conversation"])
 def test_findings_8_what_is_unknown_or_anothers_is_refused_as_for_an_answer(
-    running: Running, alice: OpenAI, words: Words, kind: str
+    running: RunningGateway, alice: OpenAI, words: Words, kind: str
 ) -> None:
     theirs = {
         "previous_response_id": alice.responses.create(model="m", input="Hi").id,
@@ -134,7 +134,7 @@ def test_findings_8_what_is_unknown_or_anothers_is_refused_as_for_an_answer(
     ],
 )
 def test_findings_a_without_a_model_that_is_what_is_missing(
-    running: Running, path: str, body: object, param: str | None
+    running: RunningGateway, path: str, body: object, param: str | None
 ) -> None:
     answer = running.request("POST", path, body, {"authorization": "Bearer alices-key"})
     assert answer.status == 400
@@ -142,11 +142,11 @@ def test_findings_a_without_a_model_that_is_what_is_missing(
     assert answer.json["error"].get("param") == param
 
 
-def test_findings_k_an_answer_in_the_making_is_not_over(gateway_server: Callable[..., Running]) -> None:
-    hanging = Hanging()
+def test_findings_k_an_answer_in_the_making_is_not_over(gateway_server: Callable[..., RunningGateway]) -> None:
+    hanging = BlockingBackend()
     with client_of(gateway_server({"scripted": hanging})) as client:
         queued = client.responses.create(model="m", input="Hi", background=True)
-        assert hanging.asked.wait(PATIENCE)
+        assert hanging.called.wait(TIMEOUT)
         expected = {
             "message": f"Previous response with id '{queued.id}' is still in progress; it can be continued once it is "
             "completed.",

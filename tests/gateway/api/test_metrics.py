@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.gateway.said import Backend
+from tests.gateway.scripted_backends import Backend
 from xenoglot.engine.metrics import EngineMetrics
 from xenoglot.gateway.api.metrics import ENGINE, RequestCounters, render_metrics
 from xenoglot.gateway.observability.request_log import RequestLog

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.said import Backend
+from tests.gateway.scripted_backends import Backend
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.models import list_models
 from xenoglot.gateway.config.extra_endpoints import ModelOverrides

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import Backend
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import Backend
 from xenoglot.backends.embedding import EmbeddingAnswer
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.operation import OperationAnswer
@@ -27,7 +27,7 @@ from xenoglot.model.tokens import Tokens
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import AccessLines, Running
+    from tests.gateway.running_gateway import AccessLines, RunningGateway
     from xenoglot.backends.embedding import EmbeddingCall
     from xenoglot.backends.operation import OperationCall
     from xenoglot.model.json import JSONObject
@@ -65,7 +65,9 @@ class Failing(Embedding):
         raise FailureError(Failure(kind="overloaded", message="busy", status=503))
 
 
-def test_an_answer_and_what_is_told_of_it(gateway_server: Callable[..., Running], access_lines: AccessLines) -> None:
+def test_an_answer_and_what_is_told_of_it(
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines
+) -> None:
     backend = Embedding()
     running = gateway_server({"a": backend})
     answer = running.request("POST", "/v1/embeddings", ASKED, {"openai-beta": "x", "x-other": "y"})
@@ -81,7 +83,7 @@ def test_an_answer_and_what_is_told_of_it(gateway_server: Callable[..., Running]
     assert (line["route"], line["backend"], line["usage"]["input_tokens"]) == ("/v1/embeddings", "a", 3)
 
 
-def test_a_loss_is_refused_where_that_is_the_policy(gateway_server: Callable[..., Running]) -> None:
+def test_a_loss_is_refused_where_that_is_the_policy(gateway_server: Callable[..., RunningGateway]) -> None:
     config = config_for("a", models=(Named(name="m", upstream="a", on_loss="refuse"),))
     answer = gateway_server({"a": Embedding()}, config).request("POST", "/v1/embeddings", ASKED)
     assert (answer.status, "user dropped" in answer.json["error"]["message"]) == (400, True)
@@ -95,7 +97,9 @@ def test_a_loss_is_refused_where_that_is_the_policy(gateway_server: Callable[...
         ("/v1/detokenize", {"model": "m", "tokens": [1]}),
     ],
 )
-def test_a_backend_that_cannot_says_so(gateway_server: Callable[..., Running], path: str, body: JSONObject) -> None:
+def test_a_backend_that_cannot_says_so(
+    gateway_server: Callable[..., RunningGateway], path: str, body: JSONObject
+) -> None:
     answer = gateway_server({"a": Backend()}).request("POST", path, body)
     assert (answer.status, answer.json["error"]["code"]) == (400, UNSUPPORTED)
     assert "`m`" in answer.json["error"]["message"]
@@ -103,7 +107,7 @@ def test_a_backend_that_cannot_says_so(gateway_server: Callable[..., Running], p
 
 @pytest.mark.parametrize("first", [Backend(), Failing()], ids=["makes-none", "K04-is-busy"])
 def test_of_several_targets_another_makes_them(
-    gateway_server: Callable[..., Running], access_lines: AccessLines, first: Backend
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines, first: Backend
 ) -> None:
     targets = (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))
     config = config_for("a", "b", models=(Named(name="m", targets=targets, strategy="ordered"),))
@@ -126,12 +130,16 @@ def test_of_several_targets_another_makes_them(
         ("/v1/openai/v1/embeddings", {"model": "m", "input": "a"}, "data"),
     ],
 )
-def test_every_form_is_served(gateway_server: Callable[..., Running], path: str, body: JSONObject, key: str) -> None:
+def test_every_form_is_served(
+    gateway_server: Callable[..., RunningGateway], path: str, body: JSONObject, key: str
+) -> None:
     answer = gateway_server({"a": Embedding()}).request("POST", path, body)
     assert (answer.status, key in answer.json) == (200, True)
 
 
-def test_where_any_name_will_do_the_model_for_embeddings_makes_them(gateway_server: Callable[..., Running]) -> None:
+def test_where_any_name_will_do_the_model_for_embeddings_makes_them(
+    gateway_server: Callable[..., RunningGateway],
+) -> None:
     writer, maker = Embedding("writer"), Embedding("maker")
     config = config_for(embedded=Embedded())
     running = gateway_server({EMBEDDED: writer, EMBEDDING: maker}, config, embedded_model="writer")

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import Backend
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import Backend
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import AccessLines, Running
+    from tests.gateway.running_gateway import AccessLines, RunningGateway
     from xenoglot.model.json import JSON
 
 TOOLS = [{"type": "function", "function": {"name": "weather"}}]
 
 
-def test_a_text_is_parsed(gateway_server: Callable[..., Running], access_lines: AccessLines) -> None:
+def test_a_text_is_parsed(gateway_server: Callable[..., RunningGateway], access_lines: AccessLines) -> None:
     """No backend is asked: this one refuses whatever it is asked."""
     running = gateway_server({"nobody": Backend()})
     text = '<think>Hm</think><tool_call>{"name": "weather", "arguments": {}}</tool_call>'
@@ -49,7 +49,7 @@ def test_a_text_is_parsed(gateway_server: Callable[..., Running], access_lines: 
     assert (line["route"], line["status"], line["backend"]) == ("/v1/parse", 200, None)
 
 
-def test_a_call_is_mended(gateway_server: Callable[..., Running]) -> None:
+def test_a_call_is_mended(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server({"nobody": Backend()})
     text = "<tool_call>{'name': 'weather', 'arguments': {'city': 'Lyon'}}</tool_call>"
     said = running.request("POST", "/v1/parse", {"text": text, "syntax": "hermes", "tools": TOOLS, "repair": True}).json
@@ -67,7 +67,7 @@ def test_a_call_is_mended(gateway_server: Callable[..., Running]) -> None:
     ],
 )
 def test_what_cannot_be_parsed(
-    gateway_server: Callable[..., Running], body: JSON | bytes, problem: str, param: str
+    gateway_server: Callable[..., RunningGateway], body: JSON | bytes, problem: str, param: str
 ) -> None:
     answer = gateway_server({"nobody": Backend()}).request("POST", "/v1/parse", body)
     error = answer.json["error"]
@@ -75,7 +75,7 @@ def test_what_cannot_be_parsed(
     assert error["message"].startswith(problem)
 
 
-def test_it_is_behind_the_key(gateway_server: Callable[..., Running]) -> None:
+def test_it_is_behind_the_key(gateway_server: Callable[..., RunningGateway]) -> None:
     config = config_for("nobody", keys=KeySettings(env=("KEY",)), secrets=Secrets({"KEY": "k"}))
     running = gateway_server({"nobody": Backend()}, config)
     statuses = [

@@ -13,22 +13,24 @@ from anthropic import NotFoundError as MissingError
 from msgspec.structs import replace
 from openai import BadRequestError, NotFoundError, OpenAI
 
+from tests.gateway.api.test_embeddings import Embedding
+from tests.gateway.batches.batch_requests import (
 from tests.gateway.api.test_operations import Embedding
 from tests.gateway.batch_backend import (
     CHAT,
-    OVER,
-    Halting,
+    FINISHED,
+    PartlyAnsweringBackend,
     body,
+    create_batch,
+    input_line,
     jsonl,
-    line,
     message,
-    send,
-    told,
-    until,
-    until_ended,
+    output_lines,
+    wait_for_status,
+    wait_until_ended,
 )
-from tests.gateway.said import HELLO, Backend
-from tests.gateway.serving import PATIENCE, config_for
+from tests.gateway.running_gateway import TIMEOUT, config_for
+from tests.gateway.scripted_backends import HELLO, Backend
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError
@@ -45,7 +47,7 @@ from xenoglot.policy.breaker import BreakerSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.model.failure import FailureKind
     from xenoglot.model.json import JSON, JSONObject
@@ -55,17 +57,17 @@ DAY = 86_400
 
 
 @pytest.fixture
-def client(gateway_server: Callable[..., Running]) -> Generator[OpenAI]:
+def client(gateway_server: Callable[..., RunningGateway]) -> Generator[OpenAI]:
     """The SDK, speaking to a gateway that says hello."""
     with client_of(gateway_server({"scripted": Scripted(HELLO)}, CONFIG)) as made:
         yield made
 
 
-def anthropic_of(running: Running, key: str = "nobody's") -> Anthropic:
+def anthropic_of(running: RunningGateway, key: str = "nobody's") -> Anthropic:
     return Anthropic(base_url=running.url, api_key=key, max_retries=0)
 
 
-def now_of(running: Running, seconds: float) -> None:
+def now_of(running: RunningGateway, seconds: float) -> None:
     """Have it be so many seconds later, and the gateway look."""
     keeper = running.gateway.keeper
     assert keeper is not None
@@ -73,7 +75,7 @@ def now_of(running: Running, seconds: float) -> None:
     running.gateway.runner().keeper.now = keeper.now
 
 
-def waiting(running: Running) -> list[float]:
+def waiting(running: RunningGateway) -> list[float]:
     """Have the gateway's waits pass at once; return how long they were."""
     dispatcher, waits = running.gateway.dispatcher, [0.0]
     limiter = running.gateway.limiter
@@ -92,7 +94,7 @@ def waiting(running: Running) -> list[float]:
 
 def wait(condition: Callable[[], object]) -> None:
     """Wait until something is so."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -102,18 +104,18 @@ class TestWithFiles:
     """OpenAI's: a file in, files out."""
 
     def test_one_is_answered_line_by_line(self, client: OpenAI) -> None:
-        lines = [line("a"), b"", line("b", body(frequency_penalty="much")), line("ü\u2028\x00")]
-        batch = send(client, b"\xef\xbb\xbf" + b"\r\n".join(lines))
+        lines = [input_line("a"), b"", input_line("b", body(frequency_penalty="much")), input_line("ü\u2028\x00")]
+        batch = create_batch(client, b"\xef\xbb\xbf" + b"\r\n".join(lines))
         assert (batch.object, batch.endpoint, batch.completion_window) == ("batch", CHAT, "24h")
         assert (batch.expires_at or 0) - batch.created_at == DAY
-        done = until(client, batch.id, *OVER)
+        done = wait_for_status(client, batch.id, *FINISHED)
         counts = done.request_counts
         assert counts is not None
         assert (done.status, counts.total, counts.completed, counts.failed) == ("completed", 3, 2, 1)
         assert None not in (done.in_progress_at, done.finalizing_at, done.completed_at)
         assert done.usage is not None
         assert (done.usage.input_tokens, done.usage.output_tokens, done.usage.total_tokens) == (10, 4, 14)
-        answers, errors = told(client, done.output_file_id), told(client, done.error_file_id)
+        answers, errors = output_lines(client, done.output_file_id), output_lines(client, done.error_file_id)
         assert (set(answers), set(errors)) == ({"a", "ü\u2028\x00"}, {"b"})
         response = answers["a"]["response"]
         assert (response["status_code"], answers["a"]["error"]) == (200, None)
@@ -131,27 +133,31 @@ class TestWithFiles:
         ],
     )
     def test_one_is_for_any_endpoint(self, client: OpenAI, url: str, said: JSONObject, found: str | None) -> None:
-        done = until(client, send(client, jsonl(line("a", said, url)), url).id, *OVER)
+        done = wait_for_status(client, create_batch(client, jsonl(input_line("a", said, url)), url).id, *FINISHED)
         assert done.status == "completed", done
-        answer = told(client, done.output_file_id)["a"]["response"]["body"]
+        answer = output_lines(client, done.output_file_id)["a"]["response"]["body"]
         assert (answer.get("object"), "Hello" in json.dumps(answer)) == (found, True)
 
-    def test_one_is_for_embeddings(self, gateway_server: Callable[..., Running]) -> None:
+    def test_one_is_for_embeddings(self, gateway_server: Callable[..., RunningGateway]) -> None:
         with client_of(gateway_server({"scripted": Embedding()}, CONFIG)) as client:
             url, said = "/v1/embeddings", {"model": "m", "input": "Hi"}
-            done = until(client, send(client, jsonl(line("a", said, url), line("b", {}, url)), url).id, *OVER)
-            answer = told(client, done.output_file_id)["a"]["response"]["body"]
+            done = wait_for_status(
+                client,
+                create_batch(client, jsonl(input_line("a", said, url), input_line("b", {}, url)), url).id,
+                *FINISHED,
+            )
+            answer = output_lines(client, done.output_file_id)["a"]["response"]["body"]
             assert (answer["object"], answer["data"][0]["object"]) == ("list", "embedding")
-            assert told(client, done.error_file_id)["b"]["response"]["status_code"] == 400
+            assert output_lines(client, done.error_file_id)["b"]["response"]["status_code"] == 400
 
-    def test_an_answer_of_one_is_kept_for_its_client(self, gateway_server: Callable[..., Running]) -> None:
+    def test_an_answer_of_one_is_kept_for_its_client(self, gateway_server: Callable[..., RunningGateway]) -> None:
         config = replace(CONFIG, keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
         running = gateway_server({"scripted": Scripted(HELLO)}, config)
         with client_of(running, "alice") as alice, client_of(running, "bob") as bob:
             said = {"model": "m", "input": "Hi"}
-            batch = send(alice, jsonl(line("a", said, "/v1/responses")), "/v1/responses")
-            done = until(alice, batch.id, *OVER)
-            answer = told(alice, done.output_file_id)["a"]["response"]["body"]["id"]
+            batch = create_batch(alice, jsonl(input_line("a", said, "/v1/responses")), "/v1/responses")
+            done = wait_for_status(alice, batch.id, *FINISHED)
+            answer = output_lines(alice, done.output_file_id)["a"]["response"]["body"]["id"]
             assert alice.responses.retrieve(answer).output_text == "Hello"
             for act in (
                 lambda: bob.responses.retrieve(answer),
@@ -169,34 +175,38 @@ class TestWithFiles:
             pytest.param(b"", [("empty_file", None)], id="empty"),
             pytest.param(b"\n\r\n  \n", [("empty_file", None)], id="blank"),
             pytest.param(
-                jsonl(line("a"), b"{", b"[]", line("b")),
+                jsonl(input_line("a"), b"{", b"[]", input_line("b")),
                 [("invalid_json_line", 2), ("invalid_json_line", 3)],
                 id="no-json",
             ),
-            pytest.param(jsonl(line("a"), line("b"), line("a")), [("duplicate_custom_id", 3)], id="twice"),
-            pytest.param(jsonl(line("a", url="/v1/embeddings")), [("url_mismatch", 1)], id="another-endpoint"),
-            pytest.param(jsonl(line("a", url="/v1/files")), [("invalid_url", 1)], id="no-endpoint"),
+            pytest.param(
+                jsonl(input_line("a"), input_line("b"), input_line("a")), [("duplicate_custom_id", 3)], id="twice"
+            ),
+            pytest.param(jsonl(input_line("a", url="/v1/embeddings")), [("url_mismatch", 1)], id="another-endpoint"),
+            pytest.param(jsonl(input_line("a", url="/v1/files")), [("invalid_url", 1)], id="no-endpoint"),
             pytest.param(jsonl(b'{"custom_id": "a"}'), [("invalid_request", 1)], id="no-body"),
             pytest.param(jsonl(json.dumps(body()).encode()), [("missing_required_parameter", 1)], id="plain-body"),
-            pytest.param(jsonl(*(line(str(number)) for number in range(9))), [("too_many_tasks", None)], id="too-many"),
+            pytest.param(
+                jsonl(*(input_line(str(number)) for number in range(9))), [("too_many_tasks", None)], id="too-many"
+            ),
             pytest.param(b"\n" * 99, [("too_many_tasks", None)], id="blank-without-end"),
             pytest.param(
                 jsonl(*[b"{"] * 9),
                 [("invalid_json_line", 1 + one) for one in range(8)] + [("too_many_tasks", None)],
                 id="all-wrong",
             ),
-            pytest.param(jsonl(line("a" * 4_000), line("b")), [("line_too_long", 1)], id="long-line"),
+            pytest.param(jsonl(input_line("a" * 4_000), input_line("b")), [("line_too_long", 1)], id="long-line"),
             pytest.param(b"[" * 3_000, [("invalid_json_line", 1)], id="deep"),
         ],
     )
     def test_a_file_that_is_none_fails_by_its_lines(
-        self, gateway_server: Callable[..., Running], data: bytes, expected: list[tuple[str, int | None]]
+        self, gateway_server: Callable[..., RunningGateway], data: bytes, expected: list[tuple[str, int | None]]
     ) -> None:
         config = replace(
             CONFIG, batches=BatchSettings(max_requests=8), server=ServerSettings(body_limit=4_000, drain_seconds=0.0)
         )
         with client_of(gateway_server({"scripted": Scripted(HELLO)}, config)) as client:
-            done = until(client, send(client, data).id, *OVER)
+            done = wait_for_status(client, create_batch(client, data).id, *FINISHED)
             assert done.errors is not None
             assert [(error.code, error.line) for error in done.errors.data or ()] == expected
             counts = done.request_counts
@@ -205,7 +215,7 @@ class TestWithFiles:
             assert done.failed_at is not None
 
     def test_a_million_lines_end_soon(self, client: OpenAI) -> None:
-        done = until(client, send(client, b"{}\n" * 1_000_000).id, *OVER)
+        done = wait_for_status(client, create_batch(client, b"{}\n" * 1_000_000).id, *FINISHED)
         assert done.errors is not None
         assert len(done.errors.data or ()) == 100
 
@@ -227,7 +237,7 @@ class TestWithFiles:
         ],
     )
     def test_what_cannot_be_one_is_refused(self, client: OpenAI, changes: dict[str, JSON], param: str) -> None:
-        file = client.files.create(file=("in.jsonl", jsonl(line("a"))), purpose="batch")
+        file = client.files.create(file=("in.jsonl", jsonl(input_line("a"))), purpose="batch")
         usual = {"input_file_id": file.id, "endpoint": CHAT, "completion_window": "24h"}
         with pytest.raises(BadRequestError) as caught:
             client.post("/batches", body=usual | changes, cast_to=object)
@@ -235,15 +245,17 @@ class TestWithFiles:
         assert list(client.batches.list()) == []
 
     def test_what_no_batch_can_wait_for_fails_by_itself(self, client: OpenAI) -> None:
-        done = until(client, send(client, jsonl(line("a", body(stream=True)), line("b"))).id, *OVER)
-        wrong = told(client, done.error_file_id)["a"]["response"]
+        done = wait_for_status(
+            client, create_batch(client, jsonl(input_line("a", body(stream=True)), input_line("b"))).id, *FINISHED
+        )
+        wrong = output_lines(client, done.error_file_id)["a"]["response"]
         assert (wrong["status_code"], wrong["body"]["error"]["param"]) == (400, "stream")
-        assert set(told(client, done.output_file_id)) == {"b"}
+        assert set(output_lines(client, done.output_file_id)) == {"b"}
 
-    def test_output_goes_when_it_was_to(self, gateway_server: Callable[..., Running]) -> None:
+    def test_output_goes_when_it_was_to(self, gateway_server: Callable[..., RunningGateway]) -> None:
         running = gateway_server({"scripted": Scripted(HELLO)}, CONFIG)
         with client_of(running) as client:
-            file = client.files.create(file=("in.jsonl", jsonl(line("a"))), purpose="batch")
+            file = client.files.create(file=("in.jsonl", jsonl(input_line("a"))), purpose="batch")
             batch = client.batches.create(
                 input_file_id=file.id,
                 endpoint="/v1/chat/completions",
@@ -251,7 +263,7 @@ class TestWithFiles:
                 metadata={"job": "7"},
                 output_expires_after={"anchor": "created_at", "seconds": 3600},
             )
-            done = until(client, batch.id, *OVER)
+            done = wait_for_status(client, batch.id, *FINISHED)
             assert (done.metadata, client.files.retrieve(done.output_file_id or "").purpose) == (
                 {"job": "7"},
                 "batch_output",
@@ -262,17 +274,17 @@ class TestWithFiles:
             assert client.batches.retrieve(batch.id).output_file_id == done.output_file_id
 
     def test_they_are_listed(self, client: OpenAI) -> None:
-        names = [send(client, jsonl(line("a"))).id for _ in range(3)]
+        names = [create_batch(client, jsonl(input_line("a"))).id for _ in range(3)]
         assert [batch.id for batch in client.batches.list(limit=2)] == names[::-1]
         for name in names:
-            until(client, name, *OVER)
+            wait_for_status(client, name, *FINISHED)
         with pytest.raises(BadRequestError, match="Cannot cancel"):
             client.batches.cancel(names[0])
         with pytest.raises(NotFoundError):
             client.batches.retrieve("batch_none")
 
     def test_sent_twice_with_one_key_it_is_made_once(self, client: OpenAI) -> None:
-        file = client.files.create(file=("in.jsonl", jsonl(line("a"))), purpose="batch")
+        file = client.files.create(file=("in.jsonl", jsonl(input_line("a"))), purpose="batch")
         usual = {"input_file_id": file.id, "endpoint": CHAT, "completion_window": "24h"}
         for _ in range(2):
             client.post("/batches", body=usual, cast_to=object, options={"headers": {"idempotency-key": "k"}})
@@ -282,14 +294,14 @@ class TestWithFiles:
 class TestWithoutFiles:
     """Anthropic's: requests in, lines out."""
 
-    def test_one_is_answered_request_by_request(self, gateway_server: Callable[..., Running]) -> None:
+    def test_one_is_answered_request_by_request(self, gateway_server: Callable[..., RunningGateway]) -> None:
         running = gateway_server({"scripted": Scripted(HELLO)}, CONFIG)
         with anthropic_of(running) as client:
             requests = [message("a"), message("b"), message("c", {"model": "m"})]
             batch = client.messages.batches.create(requests=requests)
             assert (batch.type, batch.results_url, batch.request_counts.processing) == ("message_batch", None, 3)
             assert (batch.expires_at - batch.created_at).total_seconds() == DAY
-            done = until_ended(client, batch.id)
+            done = wait_until_ended(client, batch.id)
             counts = done.request_counts
             assert (counts.processing, counts.succeeded, counts.errored) == (0, 2, 1)
             results = {found.custom_id: found.result for found in client.messages.batches.results(batch.id)}
@@ -300,7 +312,7 @@ class TestWithoutFiles:
             assert client.messages.batches.delete(batch.id).type == "message_batch_deleted"
             assert list(client.messages.batches.list()) == []
 
-    def test_they_are_listed_both_ways(self, gateway_server: Callable[..., Running]) -> None:
+    def test_they_are_listed_both_ways(self, gateway_server: Callable[..., RunningGateway]) -> None:
         with anthropic_of(gateway_server({"scripted": Scripted(HELLO)}, CONFIG)) as client:
             names = [client.messages.batches.create(requests=[message("a")]).id for _ in range(4)]
             first = client.messages.batches.list(limit=2)
@@ -322,7 +334,7 @@ class TestWithoutFiles:
         ],
     )
     def test_what_cannot_be_one_is_refused(
-        self, gateway_server: Callable[..., Running], requests: JSON, problem: str
+        self, gateway_server: Callable[..., RunningGateway], requests: JSON, problem: str
     ) -> None:
         running = gateway_server({"scripted": Scripted(HELLO)}, replace(CONFIG, batches=BatchSettings(max_requests=8)))
         answer = running.request("POST", "/v1/messages/batches", {"requests": requests})
@@ -330,14 +342,14 @@ class TestWithoutFiles:
         assert problem in answer.json["error"]["message"]
         assert running.request("GET", "/v1/messages/batches").json["data"] == []
 
-    def test_results_are_there_at_the_end(self, gateway_server: Callable[..., Running]) -> None:
-        running = gateway_server({"scripted": Halting(0)}, CONFIG)
+    def test_results_are_there_at_the_end(self, gateway_server: Callable[..., RunningGateway]) -> None:
+        running = gateway_server({"scripted": PartlyAnsweringBackend(0)}, CONFIG)
         with anthropic_of(running) as client:
             batch = client.messages.batches.create(requests=[message("a")])
             assert running.request("GET", f"/v1/messages/batches/{batch.id}/results").status == 400
             assert running.request("DELETE", f"/v1/messages/batches/{batch.id}").status == 400
             assert client.messages.batches.cancel(batch.id).processing_status in ("canceling", "ended")
-            done = until_ended(client, batch.id)
+            done = wait_until_ended(client, batch.id)
             assert (done.request_counts.canceled, done.cancel_initiated_at is not None) == (1, True)
             assert [found.result.type for found in client.messages.batches.results(batch.id)] == ["canceled"]
 
@@ -345,70 +357,80 @@ class TestWithoutFiles:
 class TestEnds:
     """What ends a batch before all of it is answered, and what only holds it up."""
 
-    def test_a_cancelled_one_ends_soon(self, gateway_server: Callable[..., Running]) -> None:
-        backend = Halting(3)
+    def test_a_cancelled_one_ends_soon(self, gateway_server: Callable[..., RunningGateway]) -> None:
+        backend = PartlyAnsweringBackend(3)
         running = gateway_server({"scripted": backend}, CONFIG)
         with client_of(running) as client:
-            batch = send(client, jsonl(*(line(str(number)) for number in range(20))))
-            wait(lambda: len(backend.asked) == 7)  # three are answered, and as many wait as may be under way
+            batch = create_batch(client, jsonl(*(input_line(str(number)) for number in range(20))))
+            wait(lambda: len(backend.received) == 7)  # three are answered, and as many wait as may be under way
             client.batches.cancel(batch.id)
-            done = until(client, batch.id, *OVER)
+            done = wait_for_status(client, batch.id, *FINISHED)
             counts = done.request_counts
             assert counts is not None
-            assert (done.status, counts.total, counts.completed, backend.broken_off) == ("cancelled", 20, 3, 4)
+            assert (done.status, counts.total, counts.completed, backend.cancelled) == ("cancelled", 20, 3, 4)
             assert None not in (done.cancelling_at, done.cancelled_at)
-            answers, rest = told(client, done.output_file_id), told(client, done.error_file_id)
+            answers, rest = output_lines(client, done.output_file_id), output_lines(client, done.error_file_id)
             assert (len(answers), len(rest), len({*answers, *rest})) == (3, 17, 20)
             assert {found["error"]["code"] for found in rest.values()} == {"batch_cancelled"}
 
-    def test_one_that_is_late_expires(self, gateway_server: Callable[..., Running]) -> None:
-        backend = Halting(1)
+    def test_one_that_is_late_expires(self, gateway_server: Callable[..., RunningGateway]) -> None:
+        backend = PartlyAnsweringBackend(1)
         running = gateway_server({"scripted": backend}, CONFIG)
         with client_of(running) as client:
-            batch = send(client, jsonl(*(line(str(number)) for number in range(6))), window="1h")
-            wait(lambda: len(backend.asked) == 5)
+            batch = create_batch(client, jsonl(*(input_line(str(number)) for number in range(6))), window="1h")
+            wait(lambda: len(backend.received) == 5)
             now_of(running, 3601)
-            send(client, b"")  # which has the gateway look
-            done = until(client, batch.id, *OVER)
+            create_batch(client, b"")  # which has the gateway look
+            done = wait_for_status(client, batch.id, *FINISHED)
             assert (done.status, done.expired_at is not None) == ("expired", True)
-            assert len(told(client, done.output_file_id)) == 1
-            rest = told(client, done.error_file_id)
+            assert len(output_lines(client, done.output_file_id)) == 1
+            rest = output_lines(client, done.error_file_id)
             assert {found["error"]["code"] for found in rest.values()} == {"batch_expired"}
 
-    def test_one_whose_key_is_taken_away_is_asked_nothing_more(self, gateway_server: Callable[..., Running]) -> None:
+    def test_one_whose_key_is_taken_away_is_asked_nothing_more(
+        self, gateway_server: Callable[..., RunningGateway]
+    ) -> None:
         config = replace(CONFIG, keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
-        backend = Halting(0)
+        backend = PartlyAnsweringBackend(0)
         running = gateway_server({"scripted": backend}, replace(config, batches=BatchSettings(concurrency=1)))
         with client_of(running, "alice") as client:
-            batch = send(client, jsonl(line("a"), line("b")))
-            wait(lambda: len(backend.asked) == 1)
+            batch = create_batch(client, jsonl(input_line("a"), input_line("b")))
+            wait(lambda: len(backend.received) == 1)
             auth, gateway = running.gateway.auth, running.gateway
             keys = auth.keyring
             auth.keyring = build_keyring(replace(config, secrets=Secrets({"CLIENTS": "bob"})))
-            backend.left = 99
-            backend.go_on()
+            backend.remaining = 99
+            backend.resume()
             wait(lambda: not gateway.runner().works)
             auth.keyring = keys
-            done = until(client, batch.id, *OVER)
-            assert told(client, done.error_file_id)["b"]["response"]["status_code"] == 401
-            assert len(backend.asked) == 1
+            done = wait_for_status(client, batch.id, *FINISHED)
+            assert output_lines(client, done.error_file_id)["b"]["response"]["status_code"] == 401
+            assert len(backend.received) == 1
 
-    def test_a_tenants_models_are_those_of_its_batches(self, gateway_server: Callable[..., Running]) -> None:
+    def test_a_tenants_models_are_those_of_its_batches(self, gateway_server: Callable[..., RunningGateway]) -> None:
         tenants = {"t": Tenant(key_env="T", models=("other",))}
         config = replace(CONFIG, tenants=tenants, secrets=Secrets({"T": "secret"}))
         with client_of(gateway_server({"scripted": Scripted(HELLO)}, config), "secret") as client:
             said = body() | {"model": "other"}
-            done = until(client, send(client, jsonl(line("a"), line("b", said))).id, *OVER)
-            assert told(client, done.error_file_id)["a"]["response"]["status_code"] == 404
-            assert set(told(client, done.output_file_id)) == {"b"}
+            done = wait_for_status(
+                client, create_batch(client, jsonl(input_line("a"), input_line("b", said))).id, *FINISHED
+            )
+            assert output_lines(client, done.error_file_id)["a"]["response"]["status_code"] == 404
+            assert set(output_lines(client, done.output_file_id)) == {"b"}
 
-    def test_what_is_limited_waits(self, gateway_server: Callable[..., Running]) -> None:
+    def test_what_is_limited_waits(self, gateway_server: Callable[..., RunningGateway]) -> None:
         limits = LimitSettings(requests=("2/1s",), queue=0)
         running = gateway_server({"scripted": Scripted(HELLO)}, replace(CONFIG, keys=KeySettings(limits=limits)))
         waits = waiting(running)
         with client_of(running) as client:
-            done = until(client, send(client, jsonl(*(line(str(number)) for number in range(5)))).id, *OVER)
-            assert (done.status, len(told(client, done.output_file_id)), len(waits) > 1) == ("completed", 5, True)
+            done = wait_for_status(
+                client, create_batch(client, jsonl(*(input_line(str(number)) for number in range(5)))).id, *FINISHED
+            )
+            assert (done.status, len(output_lines(client, done.output_file_id)), len(waits) > 1) == (
+                "completed",
+                5,
+                True,
+            )
 
     @pytest.mark.parametrize(
         ("kind", "times", "status"),
@@ -422,22 +444,24 @@ class TestEnds:
         ],
     )
     def test_what_may_pass_is_asked_again_so_often(
-        self, gateway_server: Callable[..., Running], kind: FailureKind, times: int, status: int | None
+        self, gateway_server: Callable[..., RunningGateway], kind: FailureKind, times: int, status: int | None
     ) -> None:
         backend = Failing(kind, times)
         running = gateway_server({"scripted": backend}, CONFIG)
         waits = waiting(running)
         with client_of(running) as client:
-            done = until(client, send(client, jsonl(line("a"))).id, *OVER)
-            told_so = told(client, done.error_file_id or done.output_file_id)["a"]["response"]["status_code"]
+            done = wait_for_status(client, create_batch(client, jsonl(input_line("a"))).id, *FINISHED)
+            told_so = output_lines(client, done.error_file_id or done.output_file_id)["a"]["response"]["status_code"]
             expected = TRIES.get(kind, 1) if status else times + 1
             assert (told_so, backend.tries) == (status or 200, expected)
             assert max(waits) <= 60
 
-    def test_a_model_that_rests_holds_no_other_up(self, gateway_server: Callable[..., Running]) -> None:
+    def test_a_model_that_rests_holds_no_other_up(self, gateway_server: Callable[..., RunningGateway]) -> None:
         with client_of(gateway_server({"scripted": Resting()}, CONFIG)) as client:
-            lines = [line(f"{model}{number}", body() | {"model": model}) for number in range(9) for model in ("r", "m")]
-            batch = send(client, jsonl(*lines))
+            lines = [
+                input_line(f"{model}{number}", body() | {"model": model}) for number in range(9) for model in ("r", "m")
+            ]
+            batch = create_batch(client, jsonl(*lines))
             wait(
                 lambda: (
                     client.batches.retrieve(batch.id).to_dict()["request_counts"]
@@ -445,10 +469,10 @@ class TestEnds:
                 )
             )
             client.batches.cancel(batch.id)
-            done = until(client, batch.id, *OVER)
-            assert set(told(client, done.output_file_id)) == {f"m{number}" for number in range(9)}
+            done = wait_for_status(client, batch.id, *FINISHED)
+            assert set(output_lines(client, done.output_file_id)) == {f"m{number}" for number in range(9)}
 
-    def test_an_outage_holds_a_batch_up(self, gateway_server: Callable[..., Running]) -> None:
+    def test_an_outage_holds_a_batch_up(self, gateway_server: Callable[..., RunningGateway]) -> None:
         backend = Failing("upstream", 2)
         upstream = CONFIG.upstreams["scripted"]
         breaker = BreakerSettings(failures=2, window=60.0, open_seconds=30.0)
@@ -456,30 +480,32 @@ class TestEnds:
         running = gateway_server({"scripted": backend}, replace(config, batches=BatchSettings(concurrency=1)))
         waits = waiting(running)
         with client_of(running) as client:
-            done = until(client, send(client, jsonl(*(line(str(number)) for number in range(9)))).id, *OVER)
-            assert (done.status, len(told(client, done.output_file_id)), backend.tries) == ("completed", 9, 11)
+            done = wait_for_status(
+                client, create_batch(client, jsonl(*(input_line(str(number)) for number in range(9)))).id, *FINISHED
+            )
+            assert (done.status, len(output_lines(client, done.output_file_id)), backend.tries) == ("completed", 9, 11)
             assert sum(waits) >= 25
 
-    def test_a_bug_of_ours_is_an_error_of_its_line(self, gateway_server: Callable[..., Running]) -> None:
+    def test_a_bug_of_ours_is_an_error_of_its_line(self, gateway_server: Callable[..., RunningGateway]) -> None:
         running = gateway_server({"scripted": Buggy()}, CONFIG)
         with client_of(running) as client:
-            done = until(client, send(client, jsonl(line("a"))).id, *OVER)
-            assert told(client, done.error_file_id)["a"]["response"]["status_code"] == 500
+            done = wait_for_status(client, create_batch(client, jsonl(input_line("a"))).id, *FINISHED)
+            assert output_lines(client, done.error_file_id)["a"]["response"]["status_code"] == 500
             assert "canary" not in client.files.content(done.error_file_id or "").text
 
-    def test_live_requests_are_answered_beside_it(self, gateway_server: Callable[..., Running]) -> None:
-        backend = Halting(0)
+    def test_live_requests_are_answered_beside_it(self, gateway_server: Callable[..., RunningGateway]) -> None:
+        backend = PartlyAnsweringBackend(0)
         running = gateway_server({"scripted": backend}, replace(CONFIG, batches=BatchSettings(concurrency=1)))
         with client_of(running) as client:
-            batches = [send(client, jsonl(*(line(str(number)) for number in range(3)))) for _ in range(2)]
-            wait(lambda: len(backend.asked) == 1)
-            backend.left = 1
+            batches = [create_batch(client, jsonl(*(input_line(str(number)) for number in range(3)))) for _ in range(2)]
+            wait(lambda: len(backend.received) == 1)
+            backend.remaining = 1
             answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "live"}])
             assert answer.choices[0].message.content == "Hello"
-            assert len(backend.asked) == 2
+            assert len(backend.received) == 2
             for batch in batches:
                 client.batches.cancel(batch.id)
-                until(client, batch.id, "cancelled")
+                wait_for_status(client, batch.id, "cancelled")
 
 
 class Failing(Backend):
@@ -518,10 +544,10 @@ class Buggy(Backend):
         raise RuntimeError(message)
 
 
-def test_a_batch_of_another_kind_is_unknown(gateway_server: Callable[..., Running]) -> None:
+def test_a_batch_of_another_kind_is_unknown(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server({"scripted": Scripted(HELLO)}, CONFIG)
     with client_of(running) as client, anthropic_of(running) as other:
-        name = send(client, jsonl(line("a"))).id
+        name = create_batch(client, jsonl(input_line("a"))).id
         with pytest.raises(MissingError):
             other.messages.batches.retrieve(name)
         assert running.request("DELETE", f"/v1/batches/{name}").status == 405

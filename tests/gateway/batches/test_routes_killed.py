@@ -14,9 +14,17 @@ from msgspec.structs import replace
 from openai import OpenAI
 
 from tests.architecture.tree import ROOT
-from tests.gateway.batch_backend import OVER, Halting, jsonl, line, send, told, until
-from tests.gateway.said import HELLO
-from tests.gateway.serving import PATIENCE, config_for
+from tests.gateway.batches.batch_requests import (
+    FINISHED,
+    PartlyAnsweringBackend,
+    create_batch,
+    input_line,
+    jsonl,
+    output_lines,
+    wait_for_status,
+)
+from tests.gateway.running_gateway import TIMEOUT, config_for
+from tests.gateway.scripted_backends import HELLO
 from tests.gateway.stored.test_intake import client_of
 from tests.gateway.stored.test_intake_faults import Ailing
 from xenoglot.backends.scripted import Scripted
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.store.store import Store
 
 NAMES = [f"request-{number}" for number in range(150)]
@@ -55,7 +63,7 @@ LATER = 60.0
 @contextmanager
 def serving(path: Path, count: int, ahead: float) -> Generator[tuple[subprocess.Popen[str], OpenAI, Iterator[str]]]:
     """Give a gateway with its client and its lines."""
-    command = [sys.executable, "-m", "tests.gateway.serves_batches", str(path), str(count), str(ahead)]
+    command = [sys.executable, "-m", "tests.gateway.batches.gateway_program", str(path), str(count), str(ahead)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
@@ -66,7 +74,7 @@ def serving(path: Path, count: int, ahead: float) -> Generator[tuple[subprocess.
             process.kill()
 
 
-def asked(lines: Iterator[str]) -> list[str]:
+def received_until_halt(lines: Iterator[str]) -> list[str]:
     """Return what a gateway is asked until it halts, or ends."""
     found = []
     for one in lines:
@@ -90,36 +98,38 @@ async def test_each_request_has_one_result_whoever_is_killed(tmp_path: Path) -> 
     before: set[str] = set()
     for run, sign in enumerate((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)):
         with serving(path, 30, LATER * run) as (process, client, lines):
-            batch = batch or send(client, jsonl(*map(line, NAMES))).id
-            found = asked(lines)
+            batch = batch or create_batch(client, jsonl(*map(input_line, NAMES))).id
+            found = received_until_halt(lines)
             process.send_signal(sign)
             assert process.wait() == (-sign if sign == signal.SIGKILL else 0)
         assert before.isdisjoint(found), "what has a result is not asked again"
         before = await answered(path, batch)
         assert len(before) >= 20 * (run + 1)
     with serving(path, 1_000, LATER * 4) as (_, client, _):
-        done = until(client, batch, *OVER)
+        done = wait_for_status(client, batch, *FINISHED)
         counts = done.request_counts
         assert counts is not None
         assert (done.status, counts.total, counts.completed, counts.failed) == ("completed", 150, 150, 0)
-        assert list(told(client, done.output_file_id)) == NAMES
+        assert list(output_lines(client, done.output_file_id)) == NAMES
 
 
-def test_what_one_gateway_runs_another_cancels(gateway_server: Callable[..., Running], tmp_path: Path) -> None:
-    backend = Halting(0)
+def test_what_one_gateway_runs_another_cancels(gateway_server: Callable[..., RunningGateway], tmp_path: Path) -> None:
+    backend = PartlyAnsweringBackend(0)
     config = config_for("scripted")
     one = gateway_server({"scripted": backend}, config, store=SQLite(tmp_path / "state.db"))
     other = gateway_server({"scripted": backend}, config, store=SQLite(tmp_path / "state.db"))
     with client_of(one) as client, client_of(other) as second:
-        batch = send(client, jsonl(line("a"), line("b")))
-        until(second, batch.id, "in_progress")
+        batch = create_batch(client, jsonl(input_line("a"), input_line("b")))
+        wait_for_status(second, batch.id, "in_progress")
         assert second.batches.cancel(batch.id).status == "cancelling"
-        send(client, b"")  # which has the first look
-        assert until(second, batch.id, *OVER).status == "cancelled"
-        assert second.files.content(until(client, batch.id, *OVER).error_file_id or "").text.count("\n") == 2
+        create_batch(client, b"")  # which has the first look
+        assert wait_for_status(second, batch.id, *FINISHED).status == "cancelled"
+        assert (
+            second.files.content(wait_for_status(client, batch.id, *FINISHED).error_file_id or "").text.count("\n") == 2
+        )
 
 
-async def kept(store: Store, batch: Batch) -> None:
+async def store_batch(store: Store, batch: Batch) -> None:
     """Keep a batch of three requests."""
     body = encode_json({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
     await store.batches.create(batch, ready=False)
@@ -128,20 +138,24 @@ async def kept(store: Store, batch: Batch) -> None:
 
 
 async def test_another_gateway_goes_on_where_one_was_exchanged() -> None:
-    config, store, backend = config_for("scripted", batches=BatchSettings(concurrency=1)), Memory(), Halting(1)
+    config, store, backend = (
+        config_for("scripted", batches=BatchSettings(concurrency=1)),
+        Memory(),
+        PartlyAnsweringBackend(1),
+    )
     keeper = keeper_of(config, store)
-    await kept(store, BATCH)
+    await store_batch(store, BATCH)
     old = Gateway(config, {"scripted": backend}, keeper=keeper)
     await old.runner().look()
-    async with asyncio.timeout(PATIENCE):
-        while len(backend.asked) < 2:  # noqa: ASYNC110  the backend is any test's, and knows no event
+    async with asyncio.timeout(TIMEOUT):
+        while len(backend.received) < 2:  # noqa: ASYNC110  the backend is any test's, and knows no event
             await asyncio.sleep(0)
     old.begin_nothing()
-    backend.go_on()
+    backend.resume()
     await old.over()
     half = await store.batches.get("", "batch_1")
     assert half is not None
-    assert (half.phase, half.succeeded, len(backend.asked)) == ("in_progress", 2, 2)
+    assert (half.phase, half.succeeded, len(backend.received)) == ("in_progress", 2, 2)
     new = Gateway(config, {"scripted": Scripted(HELLO)}, keeper=keeper)
     await new.runner().look()
     await new.over()
@@ -164,7 +178,7 @@ async def test_a_gateway_that_stops_does_not_read_on(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(worker, "read_input", read_for_ever)
     await store.batches.create(replace(BATCH, phase="validating", total=0, asked={"input_file_id": "file-1"}))
     gateway = Gateway(config, {"scripted": Scripted(HELLO)}, keeper=keeper_of(config, store))
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await gateway.runner().look()
         await reading.wait()
         gateway.begin_nothing()
@@ -176,8 +190,8 @@ async def test_a_gateway_that_stops_does_not_read_on(monkeypatch: pytest.MonkeyP
 
 async def test_an_end_that_was_begun_is_written(tmp_path: Path) -> None:
     config, store = config_for("scripted"), SQLite(tmp_path / "state.db")
-    await kept(store, replace(BATCH, phase="finalizing", ending="cancelled"))
-    gateway = Gateway(config, {"scripted": Halting(0)}, keeper=keeper_of(config, store))
+    await store_batch(store, replace(BATCH, phase="finalizing", ending="cancelled"))
+    gateway = Gateway(config, {"scripted": PartlyAnsweringBackend(0)}, keeper=keeper_of(config, store))
     await gateway.runner().look()
     await gateway.over()
     done = await store.batches.get("", "batch_1")
@@ -208,7 +222,7 @@ async def test_a_file_that_went_is_told(size: int | None) -> None:
 async def test_a_store_that_fails_only_holds_a_batch_up() -> None:
     config, store = config_for("scripted"), Ailing()
     keeper = keeper_of(config, store)
-    await kept(store, BATCH)
+    await store_batch(store, BATCH)
     gateway = Gateway(config, {"scripted": Scripted(HELLO)}, keeper=keeper)
     store.ill = True
     with pytest.raises(StoreError):

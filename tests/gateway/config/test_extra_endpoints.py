@@ -17,8 +17,8 @@ import pytest
 
 from tests.gateway.config.test_provider_defaults import problems
 from tests.gateway.config.test_provider_defaults import upstream as configured
-from tests.gateway.serving import PATIENCE
-from tests.gateway.test_reasoning_requests import House
+from tests.gateway.running_gateway import TIMEOUT
+from tests.gateway.test_reasoning_requests import DialectGateway
 from xenoglot.backends.backend import Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses
@@ -67,8 +67,8 @@ def on(path: str, *steps: Step) -> ScriptRule:
     return ScriptRule(steps=steps, when=RequestMatcher(path=path))
 
 
-def post(running: House, path: str, body: bytes) -> httpx2.Response:
-    return httpx2.post(f"{running.url}{path}", content=body, headers=dict(JSON_TYPE), timeout=PATIENCE)
+def post(running: DialectGateway, path: str, body: bytes) -> httpx2.Response:
+    return httpx2.post(f"{running.url}{path}", content=body, headers=dict(JSON_TYPE), timeout=TIMEOUT)
 
 
 SPOKEN = {
@@ -89,7 +89,7 @@ def test_bytes_pass_untouched_in_a_further_dialect_findings_i(
     body = sent % (b"true" if stream else b"false")
     steps = Respond(headers=streamed if stream else JSON_TYPE, body=pieces if stream else whole)
     settings: JSONObject = {"also": also} if also else {}
-    with Upstream(on(path, steps)) as server, House(server, main, upstream=settings) as running:
+    with Upstream(on(path, steps)) as server, DialectGateway(server, main, upstream=settings) as running:
         answer = post(running, path, body)
     assert (answer.status_code, answer.content) == (200, pieces if stream else whole)
     assert [(one.path, one.body) for one in server.requests] == [(path, body)]
@@ -99,7 +99,7 @@ def test_bytes_pass_untouched_in_a_further_dialect_findings_i(
 def test_bytes_pass_where_only_translated_answers_are_preserved() -> None:
     good = on("/api/generate", Respond(headers=JSON_TYPE, body=GENERATED))
     settings: JSONObject = {"preserve": "translated"}
-    with Upstream(good) as server, House(server, "ollama", upstream=settings) as running:
+    with Upstream(good) as server, DialectGateway(server, "ollama", upstream=settings) as running:
         answer = post(running, "/api/generate", RAW % b"false")
     assert (answer.content, server.requests[0].body) == (GENERATED, RAW % b"false")
 
@@ -107,7 +107,10 @@ def test_bytes_pass_where_only_translated_answers_are_preserved() -> None:
 @pytest.mark.parametrize("case", SPOKEN)
 def test_without_the_further_dialect_requests_are_translated(case: str) -> None:
     main, _, path, _, _, _, _ = SPOKEN[case]
-    with Upstream(*answers(main, text="ab").rules()) as server, House(server, main, upstream={"also": []}) as running:
+    with (
+        Upstream(*answers(main, text="ab").rules()) as server,
+        DialectGateway(server, main, upstream={"also": []}) as running,
+    ):
         answer = post(running, path, b'{"model":"m","prompt":"a","stream":false}')
     assert answer.status_code == 200
     assert [one.path for one in server.requests] == [{"ollama": "/api/chat", "chat": "/v1/chat/completions"}[main]]
@@ -115,7 +118,7 @@ def test_without_the_further_dialect_requests_are_translated(case: str) -> None:
 
 def test_clients_of_other_dialects_are_answered_in_the_main_one() -> None:
     settings: JSONObject = {"also": ["completions"]}
-    with Upstream(*answers("chat", text="ab").rules()) as server, House(server, upstream=settings) as running:
+    with Upstream(*answers("chat", text="ab").rules()) as server, DialectGateway(server, upstream=settings) as running:
         answer = post(
             running, "/v1/messages", b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"}]}'
         )
@@ -126,7 +129,7 @@ def test_clients_of_other_dialects_are_answered_in_the_main_one() -> None:
 def test_only_the_models_that_a_dialect_is_for_are_called_in_it() -> None:
     settings: JSONObject = {"also": [{"dialect": "completions", "models": ["base-*"]}]}
     rules = (*answers("chat", text="ab").rules(), on("/v1/completions", Respond(headers=JSON_TYPE, body=COMPLETED)))
-    with Upstream(*rules) as server, House(server, upstream=settings) as running:
+    with Upstream(*rules) as server, DialectGateway(server, upstream=settings) as running:
         texts = [
             post(running, "/v1/completions", b'{"model":"%s","prompt":"a"}' % model).json()["choices"][0]["text"]
             for model in (b"base-1", b"chatty")
@@ -139,7 +142,7 @@ def test_keys_and_headers_are_those_of_the_upstream() -> None:
     settings: JSONObject = {"also": ["completions"], "headers": {"x-team": "a"}}
     with Upstream(on("/v1/completions", Respond(headers=JSON_TYPE, body=COMPLETED))) as server:
         settings |= {"key_env": "UP_KEY"}
-        with House(server, upstream=settings, environ={"UP_KEY": "sk-1"}) as running:
+        with DialectGateway(server, upstream=settings, environ={"UP_KEY": "sk-1"}) as running:
             post(running, "/v1/completions", b'{"model":"m","prompt":"a"}')
     (request,) = server.requests
     assert (request.header("authorization"), request.header("x-team")) == ("Bearer sk-1", "a")
@@ -151,7 +154,7 @@ CUT = STEPS.partition(b"\n")[0] + b"\n"
 def test_a_busy_server_is_retried_in_the_same_dialect() -> None:
     busy = ScriptRule(steps=(Respond(status=503, headers=JSON_TYPE, body=b'{"error":"busy"}'),), times=1)
     good = on("/api/generate", Respond(headers=JSON_TYPE, body=GENERATED))
-    with Upstream(busy, good) as server, House(server, "ollama") as running:
+    with Upstream(busy, good) as server, DialectGateway(server, "ollama") as running:
         answer = post(running, "/api/generate", RAW % b"false")
     assert (answer.status_code, answer.content) == (200, GENERATED)
     assert [one.path for one in server.requests] == ["/api/generate"] * 2
@@ -159,7 +162,7 @@ def test_a_busy_server_is_retried_in_the_same_dialect() -> None:
 
 def test_an_error_is_told_in_the_dialect_and_not_translated_again() -> None:
     refusal = Respond(status=404, headers=JSON_TYPE, body=b'{"error":"model \'m\' not found"}')
-    with Upstream(on("/api/generate", refusal)) as server, House(server, "ollama") as running:
+    with Upstream(on("/api/generate", refusal)) as server, DialectGateway(server, "ollama") as running:
         answer = post(running, "/api/generate", RAW % b"false")
     assert (answer.status_code, answer.json()) == (404, {"error": "model 'm' not found"})
     assert len(server.requests) == 1
@@ -172,7 +175,7 @@ def test_a_stream_that_breaks_off_never_looks_whole_u14(monkeypatch: pytest.Monk
     steps = (ResponseHead(headers=LINES), Body(data=CUT), Close())
     with (
         Upstream(on("/api/generate", *steps)) as server,
-        House(server, "ollama") as running,
+        DialectGateway(server, "ollama") as running,
         ollama.Client(host=running.url) as client,
         pytest.raises((ollama.ResponseError, httpx.RemoteProtocolError)),
     ):
@@ -183,7 +186,7 @@ def test_loading_is_left_to_ollama_itself() -> None:
     body = b'{"model":"m","created_at":"2026-01-01T00:00:00Z","response":"","done":true,"done_reason":"load"}'
     asked = b'{"model":"m","keep_alive":-1,"stream":false}'
     load = on("/api/generate", Respond(headers=JSON_TYPE, body=body))
-    with Upstream(load) as server, House(server, "ollama") as running:
+    with Upstream(load) as server, DialectGateway(server, "ollama") as running:
         answer = post(running, "/api/generate", asked)
     assert answer.content == body
     assert [(one.path, one.body) for one in server.requests] == [("/api/generate", asked)]
@@ -203,7 +206,7 @@ async def test_the_beginning_of_an_answer_goes_to_the_dialect_with_turns() -> No
 def test_a_default_of_the_route_is_written_in_the_same_dialect() -> None:
     models: list[JSON] = [{"name": "m", "model": "n", "defaults": {"seed": 5}}]
     good = on("/api/generate", Respond(headers=JSON_TYPE, body=GENERATED))
-    with Upstream(good) as server, House(server, "ollama", models=models) as running:
+    with Upstream(good) as server, DialectGateway(server, "ollama", models=models) as running:
         post(running, "/api/generate", RAW % b"false")
     (request,) = server.requests
     wanted = json.loads(RAW % b"false") | {"model": "n", "options": {"seed": 5}}
@@ -217,7 +220,11 @@ def test_ollamas_sdk_makes_pictures_and_fills_in_the_middle() -> None:
         ),
         on("/api/generate", Respond(headers=JSON_TYPE, body=GENERATED)),
     ]
-    with Upstream(*rules) as server, House(server, "ollama") as running, ollama.Client(host=running.url) as client:
+    with (
+        Upstream(*rules) as server,
+        DialectGateway(server, "ollama") as running,
+        ollama.Client(host=running.url) as client,
+    ):
         whole = client.generate(model="m", prompt="a", suffix="b", raw=True, context=[7], width=64, height=64, steps=2)
         pieces = [*client.generate(model="m", prompt="a", stream=True)]
     assert (whole.image, whole.context) == ("aGk=", [1, 2])
@@ -248,7 +255,7 @@ def test_openais_sdk_completes_at_the_servers_own_endpoint() -> None:
     settings: JSONObject = {"also": ["completions"]}
     with (
         Upstream(*rules) as server,
-        House(server, upstream=settings) as running,
+        DialectGateway(server, upstream=settings) as running,
         openai.OpenAI(api_key="none", base_url=f"{running.url}/v1", max_retries=0) as client,
     ):
         whole = client.completions.create(model="m", prompt=[1, 2], echo=True, extra_body={"prompt_logprobs": 1})

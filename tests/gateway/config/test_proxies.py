@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.backends.wire import answering, response, serving
-from tests.gateway.serving import Running, config_for
+from tests.gateway.running_gateway import RunningGateway, config_for
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.http.proxies import read_proxy
 from xenoglot.backends.remote.backend import Remote
@@ -139,7 +139,7 @@ STREAM = (
 WHO = b"HTTP/1.1 407 Who at proxy.secret\r\ncontent-length: 0\r\n\r\n"
 
 
-async def test_clients_are_answered_through_a_proxy(gateway_server: Callable[..., Running]) -> None:
+async def test_clients_are_answered_through_a_proxy(gateway_server: Callable[..., RunningGateway]) -> None:
     json, stream = "content-type: application/json", "content-type: text/event-stream"
     said = [response(ANSWER, json), response(STREAM, stream), response(ANSWER, json), WHO]
     async with serving(answering(*said)) as wire:

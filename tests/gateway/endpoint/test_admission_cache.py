@@ -9,9 +9,9 @@ import pytest
 from tests.backends.wire import leakless
 from tests.faults.direct_exchange import DirectExchange
 from tests.gateway.process.test_reload import PATH, done, reloading
-from tests.gateway.said import CHAT, HELLO
-from tests.gateway.serving import AccessLines, config_for
-from tests.gateway.stage import post
+from tests.gateway.running_gateway import AccessLines, config_for
+from tests.gateway.scripted_backends import CHAT, HELLO
+from tests.gateway.server_on_loop import post_bytes
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
@@ -116,8 +116,8 @@ async def test_k14_a_key_is_revoked_on_a_connection_that_goes_on() -> None:
             told.config = keyed(*names)
             await done(reloader)
             for said in (CHAT, {**CHAT, "user": "another length"}):
-                client.send(post(PATH, said, "x-api-key: key-b"))
-                head = await client.until(b"\r\n\r\n")
+                client.send(post_bytes(PATH, said, "x-api-key: key-b"))
+                head = await client.read_until(b"\r\n\r\n")
                 size = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
                 await client.reader.readexactly(size)
                 answers.append(head[9:12])

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import Backend
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import Backend
 from xenoglot.codec.requests.bounds import check_lists
 from xenoglot.dialect_registry import get, names
 from xenoglot.gateway.config.settings import ServerSettings
@@ -16,7 +16,7 @@ from xenoglot.gateway.endpoint import request_body
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.model.json import JSON
 
 MOST = 10_000
@@ -37,7 +37,9 @@ def paths() -> list[str]:
 
 @pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in MANY.items()])
 @pytest.mark.parametrize("path", paths())
-def test_findings_3_too_many_values_are_refused(gateway_server: Callable[..., Running], path: str, body: bytes) -> None:
+def test_findings_3_too_many_values_are_refused(
+    gateway_server: Callable[..., RunningGateway], path: str, body: bytes
+) -> None:
     running = gateway_server({"a": Backend()}, config_for("a", server=SERVER))
     answer = running.request("POST", path, body, {"content-type": "application/json"})
     assert (answer.status, TOLD in answer.body.decode()) == (400, True)
@@ -56,7 +58,7 @@ def test_findings_3_too_many_values_are_refused(gateway_server: Callable[..., Ru
     ],
 )
 def test_findings_3_too_many_turns_are_refused_before_they_are_read(
-    gateway_server: Callable[..., Running], monkeypatch: pytest.MonkeyPatch, path: str, key: str, turn: JSON
+    gateway_server: Callable[..., RunningGateway], monkeypatch: pytest.MonkeyPatch, path: str, key: str, turn: JSON
 ) -> None:
     running = gateway_server({"a": Backend()}, config_for("a"))
     checked: list[JSON] = []

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from tests.gateway.said import HELLO, MESSAGES, Endless
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import HELLO, MESSAGES, EndlessBackend
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.http.asgi import Application, ASGIExchange
@@ -104,7 +104,7 @@ async def test_a_request_in_pieces_and_its_answer() -> None:
 
 
 async def test_c06_while_the_client_does_not_read_the_source_stands_still() -> None:
-    backend = Endless()
+    backend = EndlessBackend()
     wire = Wire(body({**MESSAGES, "stream": True}))
     readable = asyncio.Event()
 
@@ -115,10 +115,10 @@ async def test_c06_while_the_client_does_not_read_the_source_stands_still() -> N
 
     serving = asyncio.create_task(application(backend)(scope(), wire.receive, send))
     await some_turns()
-    assert backend.said == 0
+    assert backend.sent == 0
     readable.set()
     await some_turns()
-    assert backend.said > 0
+    assert backend.sent > 0
     wire.gone.set()
     await serving
 
@@ -143,7 +143,7 @@ async def test_after_an_abort_nothing_is_sent() -> None:
 async def test_a_cancelled_server_is_not_answered_for_the_client() -> None:
     """Cancelled by its server, not by a client that left: the cancellation goes on to the server."""
     wire = Wire(body({**MESSAGES, "stream": True}))
-    serving = asyncio.create_task(application(Endless())(scope(), wire.receive, wire.send))
+    serving = asyncio.create_task(application(EndlessBackend())(scope(), wire.receive, wire.send))
     await some_turns()
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -153,7 +153,7 @@ async def test_a_cancelled_server_is_not_answered_for_the_client() -> None:
 @pytest.mark.parametrize("end", ["gone", "answered"])
 async def test_no_watcher_is_left_behind(end: str) -> None:
     wire = Wire(body({**MESSAGES, "stream": end == "gone"}))
-    backend: Backend = Endless() if end == "gone" else Scripted(HELLO)
+    backend: Backend = EndlessBackend() if end == "gone" else Scripted(HELLO)
     serving = asyncio.create_task(application(backend)(scope(), wire.receive, wire.send))
     if end == "gone":
         await some_turns()

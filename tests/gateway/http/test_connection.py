@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import LINGER_NOT, becomes, leakless, on_each_loop, push, turns
-from tests.gateway.said import BEGUN, CHAT, HELLO, PATHS, Hanging
-from tests.gateway.stage import HEALTH, HEALTHY, post, serving
+from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, PATHS, BlockingBackend
+from tests.gateway.server_on_loop import HEALTH, HEALTHY, post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.http.connection_exchange import render_fields
 from xenoglot.gateway.http.limits import HIGH_WATER, LINGER_SECONDS
@@ -42,31 +42,31 @@ def responses(answers: bytes) -> list[int]:
 @pytest.mark.parametrize("path", PATHS)
 @leakless
 async def test_a_request_in_single_bytes(path: str) -> None:
-    async with serving(Scripted(HELLO)) as stage:
+    async with serve_on_loop(Scripted(HELLO)) as stage:
         client = await stage.connect()
-        for byte in post(path, PATHS[path], "Connection: close"):
+        for byte in post_bytes(path, PATHS[path], "Connection: close"):
             client.send(bytes((byte,)))
             await asyncio.sleep(0)
-        answer = await client.rest()
+        answer = await client.read_to_end()
         assert (status(answer), b"Hello" in answer) == (200, True)
 
 
 @on_each_loop
 async def test_c27_pipelined_requests_are_answered_in_their_order() -> None:
-    async with serving(Scripted(HELLO)) as stage:
-        asked = [HEALTH, post(CHAT_PATH, CHAT), b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+    async with serve_on_loop(Scripted(HELLO)) as stage:
+        asked = [HEALTH, post_bytes(CHAT_PATH, CHAT), b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"]
         last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        answers = await stage.ask(b"".join(asked) + last + HEALTH)
+        answers = await stage.exchange(b"".join(asked) + last + HEALTH)
         assert responses(answers) == [200, 200, 404, 200]
 
 
 @leakless
 async def test_c27_requests_behind_the_one_that_is_served_wait_and_are_bounded() -> None:
-    backend = Hanging()
-    async with serving(backend) as stage:
+    backend = BlockingBackend()
+    async with serve_on_loop(backend) as stage:
         client = await stage.connect()
-        client.send(post(CHAT_PATH, CHAT) + HEALTH * 100_000)
-        await becomes(1, lambda: int(backend.asked.is_set()))
+        client.send(post_bytes(CHAT_PATH, CHAT) + HEALTH * 100_000)
+        await becomes(1, lambda: int(backend.called.is_set()))
         await turns(200)
         (connection,) = stage.server.connections
         assert len(connection._buffer) <= HIGH_WATER + 256 * 1024
@@ -76,18 +76,18 @@ async def test_c27_requests_behind_the_one_that_is_served_wait_and_are_bounded()
 @leakless
 async def test_c27_many_pipelined_requests_are_all_answered() -> None:
     count = 5_000
-    async with serving(Scripted(HELLO)) as stage:
+    async with serve_on_loop(Scripted(HELLO)) as stage:
         client = await stage.connect()
         client.send(HEALTH * count)
         for _ in range(count):
-            await client.until(HEALTHY)
+            await client.read_until(HEALTHY)
 
 
 @leakless
 async def test_c27_a_malformed_body_ends_the_connection_and_what_follows_is_not_served() -> None:
     head = f"POST {CHAT_PATH} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    async with serving(Scripted(HELLO)) as stage:
-        answer = await stage.ask(head + b"zz\r\n" + HEALTH)
+    async with serve_on_loop(Scripted(HELLO)) as stage:
+        answer = await stage.exchange(head + b"zz\r\n" + HEALTH)
         told = json.loads(body(answer))["error"]
         assert (responses(answer), told["type"]) == ([400], "invalid_request_error")
         assert told["message"] == "the size of a chunk of the body is malformed"
@@ -101,13 +101,13 @@ async def test_c26_a_chunked_request_is_the_same_as_a_sized_one() -> None:
     chunks = b"".join(
         b"%x;x=1\r\n%b\r\n" % (len(data[at : at + 7]), data[at : at + 7]) for at in range(0, len(data), 7)
     )
-    async with serving(backend) as stage:
+    async with serve_on_loop(backend) as stage:
         client = await stage.connect()
-        client.send(post(CHAT_PATH, CHAT))
-        await client.until(b"Hello")
+        client.send(post_bytes(CHAT_PATH, CHAT))
+        await client.read_until(b"Hello")
         client = await stage.connect()
         client.send(head + chunks + b"0\r\nX-Trailer: 1\r\n\r\n" + HEALTH)
-        await client.until(HEALTHY)
+        await client.read_until(HEALTHY)
     assert backend.requests[0] == backend.requests[1]
 
 
@@ -121,8 +121,8 @@ async def test_c26_a_chunked_request_is_the_same_as_a_sized_one() -> None:
 )
 @leakless
 async def test_a_refusal_is_told_in_the_dialect_of_the_path(path: str, problem: str) -> None:
-    async with serving(Scripted(HELLO)) as stage:
-        answer = await stage.ask(
+    async with serve_on_loop(Scripted(HELLO)) as stage:
+        answer = await stage.exchange(
             f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n".encode() + HEALTH
         )
         assert responses(answer) == [400]
@@ -145,8 +145,8 @@ async def test_a_refusal_is_told_in_the_dialect_of_the_path(path: str, problem: 
 )
 @on_each_loop
 async def test_what_is_no_request(data: bytes, wanted: list[int]) -> None:
-    async with serving(Scripted(HELLO)) as stage:
-        assert responses(await stage.ask(data)) == wanted
+    async with serve_on_loop(Scripted(HELLO)) as stage:
+        assert responses(await stage.exchange(data)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -163,17 +163,17 @@ async def test_what_is_no_request(data: bytes, wanted: list[int]) -> None:
 )
 @leakless
 async def test_s02_unlawful_hosts(hosts: str) -> None:
-    async with serving(Scripted(HELLO)) as stage:
-        answer = await stage.ask(f"GET /health HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n".encode())
+    async with serve_on_loop(Scripted(HELLO)) as stage:
+        answer = await stage.exchange(f"GET /health HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n".encode())
         assert responses(answer) == [400]
 
 
 @pytest.mark.parametrize(("stream", "ending"), [(False, b"}"), (True, b"data: [DONE]\n\n")], ids=["whole", "stream"])
 @leakless
 async def test_a_client_of_http_1_0_gets_no_chunks(stream: bool, ending: bytes) -> None:  # noqa: FBT001  a case
-    async with serving(Scripted(HELLO)) as stage:
-        request = post(CHAT_PATH, {**CHAT, "stream": stream}).replace(b"HTTP/1.1", b"HTTP/1.0")
-        answer = await stage.ask(request)
+    async with serve_on_loop(Scripted(HELLO)) as stage:
+        request = post_bytes(CHAT_PATH, {**CHAT, "stream": stream}).replace(b"HTTP/1.1", b"HTTP/1.0")
+        answer = await stage.exchange(request)
         assert (b"transfer-encoding" in answer, b"connection: close\r\n" in answer) == (False, True)
         assert ending in answer[-200:]
 
@@ -181,25 +181,25 @@ async def test_a_client_of_http_1_0_gets_no_chunks(stream: bool, ending: bytes) 
 @pytest.mark.parametrize("last", [b"", b"half-close"])
 @leakless
 async def test_u13_a_stream_that_only_its_end_would_end_is_reset_when_it_fails(last: bytes) -> None:
-    async with serving(Hanging(BEGUN)) as stage:
+    async with serve_on_loop(BlockingBackend(FIRST_EVENTS)) as stage:
         client = await stage.connect()
-        client.send(post(CHAT_PATH, {**CHAT, "stream": True}).replace(b"HTTP/1.1", b"HTTP/1.0"))
-        await client.until(b"Hel")
+        client.send(post_bytes(CHAT_PATH, {**CHAT, "stream": True}).replace(b"HTTP/1.1", b"HTTP/1.0"))
+        await client.read_until(b"Hel")
         if last:
             client.writer.write_eof()
         else:
             stage.server.application.stop_now()
-            assert b'"error"' in await client.until(b"stopped")
+            assert b'"error"' in await client.read_until(b"stopped")
             await push(LINGER_SECONDS + SWEEP_SECONDS)
-        assert (await client.rest()).endswith(b"<reset>")
+        assert (await client.read_to_end()).endswith(b"<reset>")
 
 
 @leakless
 async def test_a_head_alone_is_answered_without_a_body() -> None:
-    async with serving(Scripted(HELLO)) as stage:
+    async with serve_on_loop(Scripted(HELLO)) as stage:
         client = await stage.connect()
         client.send(HEALTH.replace(b"GET", b"HEAD") + HEALTH)
-        answers = await client.until(HEALTHY)
+        answers = await client.read_until(HEALTHY)
         assert answers.count(HEALTHY) == 1
         assert responses(answers) == [200, 200]
 
@@ -214,15 +214,19 @@ def test_c22_nothing_in_a_value_ends_its_header() -> None:
 
 
 @pytest.mark.parametrize(
-    "backend", [pytest.param(Hanging(), id="C01-before-the-head"), pytest.param(Hanging(BEGUN), id="C02-mid-stream")]
+    "backend",
+    [
+        pytest.param(BlockingBackend(), id="C01-before-the-head"),
+        pytest.param(BlockingBackend(FIRST_EVENTS), id="C02-mid-stream"),
+    ],
 )
 @pytest.mark.parametrize("how", ["close", "C05-half-close", "reset"])
 @on_each_loop
-async def test_r62_who_leaves_is_noticed_at_once(backend: Hanging, how: str) -> None:
-    backend.stopped.clear()
-    async with serving(backend) as stage:
+async def test_r62_who_leaves_is_noticed_at_once(backend: BlockingBackend, how: str) -> None:
+    backend.cancelled.clear()
+    async with serve_on_loop(backend) as stage:
         client = await stage.connect()
-        client.send(post(CHAT_PATH, {**CHAT, "stream": True}))
+        client.send(post_bytes(CHAT_PATH, {**CHAT, "stream": True}))
         await becomes(1, lambda: len(stage.server.tasks))
         await turns(100)
         if how == "reset":
@@ -232,17 +236,17 @@ async def test_r62_who_leaves_is_noticed_at_once(backend: Hanging, how: str) -> 
         else:
             client.writer.close()
         await becomes(set(), lambda: stage.server.tasks)
-        assert backend.stopped.is_set()
+        assert backend.cancelled.is_set()
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 @leakless
 async def test_r62_who_leaves_is_noticed_behind_requests_that_are_not_read_yet(how: str) -> None:
-    backend = Hanging()
-    async with serving(backend) as stage:
+    backend = BlockingBackend()
+    async with serve_on_loop(backend) as stage:
         client = await stage.connect()
-        client.send(post(CHAT_PATH, CHAT) + HEALTH * 4_000)
-        await becomes(1, lambda: int(backend.asked.is_set()))
+        client.send(post_bytes(CHAT_PATH, CHAT) + HEALTH * 4_000)
+        await becomes(1, lambda: int(backend.called.is_set()))
         await turns(200)
         (connection,) = stage.server.connections
         assert connection.muffled
@@ -253,52 +257,52 @@ async def test_r62_who_leaves_is_noticed_behind_requests_that_are_not_read_yet(h
         await turns()
         await push(SWEEP_SECONDS)
         await becomes(set(), lambda: stage.server.tasks)
-        assert backend.stopped.is_set()
+        assert backend.cancelled.is_set()
 
 
 @on_each_loop
 async def test_c05_what_needs_no_waiting_is_answered_to_a_half_closed_client() -> None:
-    async with serving(Scripted(HELLO)) as stage:
+    async with serve_on_loop(Scripted(HELLO)) as stage:
         client = await stage.connect()
         client.send(HEALTH)
         client.writer.write_eof()
-        assert HEALTHY in await client.rest()
+        assert HEALTHY in await client.read_to_end()
 
 
 @leakless
 async def test_c10_leave_is_given_once_the_body_is_wanted() -> None:
-    async with serving(Scripted(HELLO)) as stage:
+    async with serve_on_loop(Scripted(HELLO)) as stage:
         client = await stage.connect()
-        request = post(CHAT_PATH, CHAT, "Expect: 100-continue", "Connection: close")
+        request = post_bytes(CHAT_PATH, CHAT, "Expect: 100-continue", "Connection: close")
         head, _, data = request.partition(b"\r\n\r\n")
         client.send(head + b"\r\n\r\n")
-        assert await client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert await client.read_until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.send(data)
-        assert status(await client.rest()) == 200
-        assert responses(await stage.ask(request)) == [200]  # who does not wait needs no leave
+        assert status(await client.read_to_end()) == 200
+        assert responses(await stage.exchange(request)) == [200]  # who does not wait needs no leave
 
 
 @leakless
 async def test_r60_a_body_that_nobody_asks_for_is_not_taken() -> None:
-    async with serving(Scripted(HELLO)) as stage:
+    async with serve_on_loop(Scripted(HELLO)) as stage:
         client = await stage.connect()
-        client.send(post("/nowhere", b"x" * 10_000_000))
-        answer = await client.rest()
+        client.send(post_bytes("/nowhere", b"x" * 10_000_000))
+        answer = await client.read_to_end()
         assert (responses(answer), b"connection: close\r\n" in answer) == ([404], True)
 
 
 def backend_of(name: str) -> Backend:
     """Return a backend."""
-    return Scripted(HELLO) if name == "answering" else Hanging(BEGUN)
+    return Scripted(HELLO) if name == "answering" else BlockingBackend(FIRST_EVENTS)
 
 
 @pytest.mark.parametrize("name", ["answering", "hanging"])
 @on_each_loop
 async def test_r61_nothing_is_left_of_many_that_leave(name: str) -> None:
-    async with serving(backend_of(name)) as stage:
+    async with serve_on_loop(backend_of(name)) as stage:
         for count in range(40):
             client = await stage.connect()
-            client.send(post(CHAT_PATH, {**CHAT, "stream": True})[: 50 + 10 * count])
+            client.send(post_bytes(CHAT_PATH, {**CHAT, "stream": True})[: 50 + 10 * count])
             await turns(count % 7)
             client.writer.transport.abort()
         await becomes(set(), lambda: stage.server.connections)

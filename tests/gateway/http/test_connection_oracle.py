@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from tests.backends.wire import ClockLoop
-from tests.gateway.said import HELLO
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.http.connection import ClientConnection
@@ -116,7 +116,7 @@ class Recording(HTTPServer[Gateway]):
         await exchange.end()
 
 
-class House:
+class ServerWithoutSocket:
     """A server without a door."""
 
     def __init__(self, loop: ClockLoop) -> None:
@@ -163,10 +163,10 @@ async def _turns(transport: Memory) -> None:
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
+def server() -> Generator[ServerWithoutSocket]:
     """Give a server."""
     loop = ClockLoop()
-    yield House(loop)
+    yield ServerWithoutSocket(loop)
     loop.close()
 
 
@@ -258,31 +258,31 @@ def cut(data: bytes, cuts: Sequence[float]) -> list[bytes]:
 @QUICK
 @given(st.lists(requests(), min_size=1, max_size=4), CUTS)
 def test_c27_lawful_requests_are_what_h11_reads_however_they_are_cut(
-    house: House, asked: list[bytes], cuts: list[float]
+    server: ServerWithoutSocket, asked: list[bytes], cuts: list[float]
 ) -> None:
     data = b"".join(asked)
     wanted = tuple(oracle(data))
     assert len(wanted) == len(asked)
     outcome = Outcome(wanted, (b"204",) * len(asked), ended=False)
-    assert house.outcome([data]) == outcome
-    assert house.outcome(cut(data, cuts)) == outcome
+    assert server.outcome([data]) == outcome
+    assert server.outcome(cut(data, cuts)) == outcome
 
 
 @given(st.lists(requests(), min_size=2, max_size=2))
 @settings(QUICK, max_examples=25)
-def test_c27_lawful_requests_byte_by_byte(house: House, asked: list[bytes]) -> None:
+def test_c27_lawful_requests_byte_by_byte(server: ServerWithoutSocket, asked: list[bytes]) -> None:
     data = b"".join(asked)
-    assert house.outcome([data]) == house.outcome(data[at : at + 1] for at in range(len(data)))
+    assert server.outcome([data]) == server.outcome(data[at : at + 1] for at in range(len(data)))
 
 
 @QUICK
 @given(st.lists(requests(), min_size=1, max_size=3), MUTATIONS, CUTS)
 def test_c26_no_mutation_smuggles_anything(
-    house: House, asked: list[bytes], mutations: list[tuple[float, int, bytes]], cuts: list[float]
+    server: ServerWithoutSocket, asked: list[bytes], mutations: list[tuple[float, int, bytes]], cuts: list[float]
 ) -> None:
     data = mutated(b"".join(asked), mutations)
-    outcome = house.outcome([data])
-    assert house.outcome(cut(data, cuts)) == outcome
+    outcome = server.outcome([data])
+    assert server.outcome(cut(data, cuts)) == outcome
     for ours, theirs in zip(outcome.heard, oracle(data), strict=False):
         assert ours == theirs
 
@@ -308,10 +308,10 @@ def test_c26_no_mutation_smuggles_anything(
         pytest.param(b"Content-Length: \xb9\r\n", id="a-digit-of-unicode"),
     ],
 )
-def test_c26_what_follows_a_doubtful_length_is_not_served(house: House, fields: bytes) -> None:
+def test_c26_what_follows_a_doubtful_length_is_not_served(server: ServerWithoutSocket, fields: bytes) -> None:
     head = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n"
     data = head + b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    assert house.outcome([data]) == Outcome((), (b"400",), ended=True)
+    assert server.outcome([data]) == Outcome((), (b"400",), ended=True)
 
 
 @pytest.mark.parametrize(
@@ -328,15 +328,15 @@ def test_c26_what_follows_a_doubtful_length_is_not_served(house: House, fields: 
         pytest.param(b"5;a\n0\r\n\r\nhello\r\n0\r\n\r\n", id="LF-in-an-extension"),
     ],
 )
-def test_c26_what_follows_a_malformed_body_is_not_served(house: House, body: bytes) -> None:
+def test_c26_what_follows_a_malformed_body_is_not_served(server: ServerWithoutSocket, body: bytes) -> None:
     head = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     data = head + body + b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    assert house.outcome([data]) == Outcome((), (b"400",), ended=True)
+    assert server.outcome([data]) == Outcome((), (b"400",), ended=True)
 
 
-def test_c26_a_trailer_changes_nothing(house: House) -> None:
+def test_c26_a_trailer_changes_nothing(server: ServerWithoutSocket) -> None:
     head = b"POST /a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     trailer = b"Content-Length: 40\r\nHost: evil\r\nAuthorization: Bearer x\r\nTransfer-Encoding: chunked\r\n\r\n"
     fields = (("host", "localhost"), ("transfer-encoding", "chunked"))
     wanted = ("POST", "/a", fields, b"hello")
-    assert house.outcome([head + b"5\r\nhello\r\n0\r\n" + trailer]) == Outcome((wanted,), (b"204",), ended=False)
+    assert server.outcome([head + b"5\r\nhello\r\n0\r\n" + trailer]) == Outcome((wanted,), (b"204",), ended=False)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import becomes, leakless, push
-from tests.gateway.said import CHAT, HELLO, Hanging
-from tests.gateway.stage import post, serving
+from tests.gateway.scripted_backends import CHAT, HELLO, BlockingBackend
+from tests.gateway.server_on_loop import post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.http import heap
 from xenoglot.gateway.http.heap import IDLE_SECONDS, TRIM_SECONDS, PeakDetector
@@ -54,9 +54,9 @@ async def test_c06_a_server_returns_memory_in_a_thread_once_its_requests_are_gon
 ) -> None:
     trimmed: list[bool] = []
     monkeypatch.setattr(heap, "trim", lambda: trimmed.append(threading.current_thread() is threading.main_thread()))
-    async with serving(Hanging()) as stage:
+    async with serve_on_loop(BlockingBackend()) as stage:
         client = await stage.connect()
-        client.send(post("/v1/chat/completions", CHAT))
+        client.send(post_bytes("/v1/chat/completions", CHAT))
         for _ in range(20):
             await push(1.0)
         assert trimmed == []
@@ -64,7 +64,7 @@ async def test_c06_a_server_returns_memory_in_a_thread_once_its_requests_are_gon
         for _ in range(20):
             await push(1.0)
         await becomes([False], lambda: trimmed)
-    async with serving(Scripted(HELLO)):
+    async with serve_on_loop(Scripted(HELLO)):
         for _ in range(20):
             await push(1.0)
     assert trimmed == [False]

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.gateway.serving import PATIENCE, read_all
-from tests.gateway.stage import HEALTHY, post
+from tests.gateway.running_gateway import TIMEOUT, read_all
+from tests.gateway.server_on_loop import HEALTHY, post_bytes
 from xenoglot.gateway.http import open_files
 from xenoglot.gateway.http.open_files import RESERVE, fit_connections, needed
 
@@ -32,7 +32,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
 serve(lambda prompt: "Hello", name="m", prompts=True, port=0)
 """
 CLOSING = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-ASKED = post(
+ASKED = post_bytes(
     "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}, "Connection: close"
 )
 
@@ -99,7 +99,7 @@ def port(request: pytest.FixtureRequest) -> Generator[int]:
             yield int(process.stdout.readline().rpartition(b":")[2])
         finally:
             process.terminate()
-            _, log = process.communicate(timeout=PATIENCE)
+            _, log = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
     assert b"server.connections.most is" in log
     assert b"Traceback" not in log
@@ -109,11 +109,11 @@ def test_findings_2_more_idle_clients_than_descriptors_shut_nobody_out(port: int
     address = ("127.0.0.1", port)
     with ExitStack() as stack:
         for number in range(400):
-            idle = stack.enter_context(socket.create_connection(address, timeout=PATIENCE))
+            idle = stack.enter_context(socket.create_connection(address, timeout=TIMEOUT))
             if number % 2:
                 idle.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: ")
         for asked in (CLOSING, ASKED) * 5:
-            client = stack.enter_context(socket.create_connection(address, timeout=PATIENCE))
+            client = stack.enter_context(socket.create_connection(address, timeout=TIMEOUT))
             client.sendall(asked)
             head, _, answer = read_all(client).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200 ")

@@ -45,7 +45,7 @@ def drop(tasks: Sequence[asyncio.Task[Lease]]) -> None:
             task.result().drop()
 
 
-def is_whole(limits: MemoryLimiter) -> bool:
+def is_idle(limits: MemoryLimiter) -> bool:
     """Whether nobody waits, and nobody holds anything."""
     return not len(limits._room) and not limits._futures and not any(r.held for r in limits._room.ledger.rooms.values())
 
@@ -66,7 +66,7 @@ async def test_k08_a_window_lets_in_whoever_waits_when_it_opens() -> None:
     assert (failure.failure.kind, round(failure.failure.retry_after or 0, 6)) == ("rate_limit", 20.0)
     assert limits.measures().refused == {("key", "rate_limit"): 1}
     drop(tasks)
-    assert is_whole(limits)
+    assert is_idle(limits)
 
 
 @leakless
@@ -84,7 +84,7 @@ async def test_who_waits_for_a_place_and_then_for_a_window_is_called() -> None:
     await push(60.0)
     assert states(tasks) == "iii"
     drop(tasks)
-    assert is_whole(limits)
+    assert is_idle(limits)
 
 
 @leakless
@@ -105,7 +105,7 @@ async def test_k09_who_waits_too_long_for_a_place_is_told_to_come_again() -> Non
         assert isinstance(failure, FailureError)
         assert (failure.failure.kind, (failure.failure.retry_after or 0) >= 1.0) == ("overloaded", True)
     drop(tasks)
-    assert is_whole(limits)
+    assert is_idle(limits)
 
 
 @leakless
@@ -119,7 +119,7 @@ async def test_k09_a_full_queue_refuses_at_once() -> None:
     assert states([*tasks, other]) == "iwrrw"
     for task in (tasks[0], tasks[1], other):
         (await task).drop()
-    assert is_whole(limits)
+    assert is_idle(limits)
 
 
 @leakless
@@ -149,7 +149,7 @@ async def test_c04_who_goes_holds_nothing_and_wakes_the_next(count: int) -> None
     assert states([third]) == "i"
     drop([third])
     await asyncio.wait([second])
-    assert is_whole(limits)
+    assert is_idle(limits)
 
 
 @leakless
@@ -162,7 +162,7 @@ async def test_k09_a_turn_that_comes_with_the_deadline_counts() -> None:
     await push(5.0)
     assert states([second]) == "i"
     drop([second])
-    assert is_whole(limits)
+    assert is_idle(limits)
 
 
 @leakless
@@ -274,7 +274,7 @@ async def storm(steps: list[tuple[str, int, str]]) -> None:
         await crowd.step(*step)
     outcomes = await crowd.end()
     assert [o for o in outcomes if o is not None and not isinstance(o, (FailureError, asyncio.CancelledError))] == []
-    assert is_whole(crowd.limits)
+    assert is_idle(crowd.limits)
     assert most(crowd.begun, SCOPES[1].requests[0]) <= 3
     await becomes(None, lambda: crowd.limits._timer)
 

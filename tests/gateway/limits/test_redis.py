@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.gateway.valkey import Valkey, running
+from tests.gateway.limits.valkey import Valkey, running
 from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.gateway.config.load import check
@@ -84,7 +84,7 @@ async def tried(limiter: RedisLimiter, *scopes: Scope, tokens: int = 0, owner: s
     return None
 
 
-async def kept(valkey: Valkey) -> dict[bytes, Any]:
+async def stored_keys(valkey: Valkey) -> dict[bytes, Any]:
     """What the server has left in its hashes and sorted sets."""
     limiter = RedisLimiter(valkey.url)
     redis = limiter._server._redis
@@ -117,7 +117,7 @@ STEPS = st.lists(
 )
 
 
-async def play(valkey: Valkey, steps: list[Any]) -> tuple[list[Any], int]:
+async def run_requests(valkey: Valkey, steps: list[Any]) -> tuple[list[Any], int]:
     """Let requests come and go; gives all that were let in, and the most that were under way at once."""
     clock = Clock()
     uses: list[tuple[int, tuple[Scope, ...], int]] = []
@@ -144,7 +144,7 @@ async def play(valkey: Valkey, steps: list[Any]) -> tuple[list[Any], int]:
 @settings(max_examples=40, deadline=None)
 @given(STEPS)
 def test_k08_two_gateways_never_let_in_more_than_any_window_holds(valkey: Valkey, steps: list[Any]) -> None:
-    uses, peak = asyncio.run(play(valkey, steps))
+    uses, peak = asyncio.run(run_requests(valkey, steps))
     for window in REQUESTS.requests:
         assert most([(at / SECOND, 1) for at, scopes, _ in uses if REQUESTS in scopes], window) <= window.amount
     for window in TOKENS.tokens:
@@ -200,7 +200,7 @@ async def test_k07_what_was_not_used_comes_back_once(valkey: Valkey) -> None:
         clock.now += SECOND // 10  # within which it does not ask again for as much as it was just refused
         assert await tried(other, scope, tokens=51) is None
         assert await tried(other, scope, tokens=50) is not None
-    amounts = (await kept(valkey))[b"{xenoglot}upstream:x/tokens/60000000/amounts"]
+    amounts = (await stored_keys(valkey))[b"{xenoglot}upstream:x/tokens/60000000/amounts"]
     assert amounts[b"used"] == b"100"
 
 
@@ -223,7 +223,7 @@ async def test_a_request_that_was_never_sent_counts_for_nothing(valkey: Valkey) 
             lease = await tried(limiter, scope, tokens=10)
             assert lease is not None
             await lease.leave(0, asked=False)
-    assert [value for value in (await kept(valkey)).values() if value != {b"used": b"0"}] == []
+    assert [value for value in (await stored_keys(valkey)).values() if value != {b"used": b"0"}] == []
 
 
 async def test_k06_real_concurrency_never_exceeds_the_places(valkey: Valkey) -> None:

@@ -28,7 +28,7 @@ def pair() -> Generator[tuple[socket.socket, socket.socket]]:
         yield here, there
 
 
-async def heard(wire: socket.socket) -> bytes:
+async def read_response(wire: socket.socket) -> bytes:
     """Wait for an answer as clients do: the loop reads, a task is woken, and then the next."""
     reader, writer = await asyncio.open_connection(sock=wire)
     try:
@@ -47,7 +47,7 @@ def passes(seconds: float) -> None:
 @leakless
 async def test_findings_7_an_answer_that_is_there_when_the_timer_fires_counts() -> None:
     with pair() as (here, there):
-        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(heard(here)))
+        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(read_response(here)))
         for _ in range(PERIODS - 1):
             await push(SECONDS)
         await turns()
@@ -59,7 +59,7 @@ async def test_findings_7_an_answer_that_is_there_when_the_timer_fires_counts() 
 @leakless
 async def test_findings_7_a_single_pause_loses_nobody() -> None:
     with pair() as (here, there):
-        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(heard(here)))
+        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(read_response(here)))
         await push(100 * SECONDS)
         assert not asking.done()
         there.send(b"ok")
@@ -69,7 +69,7 @@ async def test_findings_7_a_single_pause_loses_nobody() -> None:
 @leakless
 async def test_a_silent_server_is_lost_after_so_many_periods() -> None:
     with pair() as (here, _):
-        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(heard(here)))
+        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(read_response(here)))
         for _ in range(PERIODS):
             assert not asking.done()
             await push(SECONDS)
@@ -81,7 +81,7 @@ async def test_a_silent_server_is_lost_after_so_many_periods() -> None:
 async def test_findings_7_who_stands_in_line_is_not_late_while_others_are_answered() -> None:
     patience = SilenceTimeout(SECONDS)
     with pair() as (here, there):
-        asking = asyncio.create_task(patience.within(heard(here)))
+        asking = asyncio.create_task(patience.within(read_response(here)))
         for number in range(10):
             await turns()
             assert await patience.within(asyncio.sleep(0, number)) == number

@@ -14,7 +14,7 @@ import pytest
 from msgspec import json
 
 from tests.backends.wire import becomes, on_each_loop, turns
-from tests.gateway import limits_worker
+from tests.gateway.limits import worker_process
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits import worker_ipc
 from xenoglot.gateway.limits.limiter import MemoryLimiter
@@ -231,11 +231,11 @@ async def test_a_parent_that_talks_nonsense_is_left(path: str) -> None:
 
 def started(path: str, times: int, scope: Scope) -> subprocess.Popen[str]:
     """A worker in a process of its own."""
-    command = [sys.executable, limits_worker.__file__, path, json.encode(scope).decode(), str(times)]
+    command = [sys.executable, worker_process.__file__, path, json.encode(scope).decode(), str(times)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-async def heard(worker: subprocess.Popen[str], count: int) -> list[str]:
+async def read_lines(worker: subprocess.Popen[str], count: int) -> list[str]:
     """What a worker says in its next lines."""
     assert worker.stdout is not None
     return [(await asyncio.to_thread(worker.stdout.readline)).strip() for _ in range(count)]
@@ -246,7 +246,7 @@ async def test_k15_a_worker_that_is_killed_gives_everything_back(path: str) -> N
     parent = MemoryLimiter()
     async with serve_limiter(parent, path):
         with started(path, 2, scope) as one, started(path, 2, scope) as other:
-            said = sorted([*await heard(one, 2), *await heard(other, 2)])
+            said = sorted([*await read_lines(one, 2), *await read_lines(other, 2)])
             assert said == ["in", "in", "in", "overloaded"]
             lease = asyncio.ensure_future(parent.enter([scope], owner="b", tokens=0))
             one.kill()

@@ -31,7 +31,7 @@ class Written(io.StringIO):
         return len(text)
 
 
-class Broken(io.StringIO):
+class ClosedStream(io.StringIO):
     """A stream behind which nobody is."""
 
     def write(self, _text: str, /) -> int:
@@ -94,7 +94,7 @@ def test_lines_for_which_no_turn_ends_any_more_leave_in_the_end(handler: LineHan
 
 
 async def test_k18_a_log_that_cannot_be_written_costs_nobody_an_answer(handler: LineHandler) -> None:
-    handler.setStream(Broken())
+    handler.setStream(ClosedStream())
     handler.put(b"1")
     await asyncio.sleep(0)
     handler.stream.close()

@@ -7,7 +7,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.gateway.api.metrics import lag_exposition
 from xenoglot.gateway.observability.loop_lag import LATE_SECONDS, LoopLag, current_location, watch_loop
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-class Told(logging.Handler):
+class StallReported(logging.Handler):
     """Says when the log has told of a stall."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Told(logging.Handler):
 
 async def test_k16_a_loop_that_stands_still_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = threading.Event()
-    lag, handler = LoopLag(), Told()
+    lag, handler = LoopLag(), StallReported()
 
     def place(_frame: object) -> str:
         seen.set()
@@ -42,8 +42,8 @@ async def test_k16_a_loop_that_stands_still_is_told_of(monkeypatch: pytest.Monke
     logger.addHandler(handler)
     try:
         with watch_loop(lag):
-            assert seen.wait(PATIENCE)  # the loop stands still, until that is seen
-            assert await asyncio.to_thread(handler.told.wait, PATIENCE)
+            assert seen.wait(TIMEOUT)  # the loop stands still, until that is seen
+            assert await asyncio.to_thread(handler.told.wait, TIMEOUT)
     finally:
         logger.removeHandler(handler)
     assert handler.lines[0].endswith(" ms at xenoglot.somewhere:7")

@@ -46,23 +46,23 @@ NOTHING: JSONObject = {
 }
 
 
-def told(record: RequestLog, now: float) -> JSONObject:
+def log_fields(record: RequestLog, now: float) -> JSONObject:
     """Return what the log says of a record."""
     said: JSONObject = json.loads(encode_json(line(record, now)))
     return said
 
 
-def begun(now: float = 0.25) -> RequestLog:
+def started_record(now: float = 0.25) -> RequestLog:
     """Return a record that began at second 0, with a clock that stands at `now`."""
     return RequestLog(request_id="req_1", method="POST", started=0.0, clock=lambda: now)
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
-    assert told(begun(), 1.5) == NOTHING
+    assert log_fields(started_record(), 1.5) == NOTHING
 
 
 def test_what_is_known_is_said() -> None:
-    record = begun()
+    record = started_record()
     losses = Losses()
     losses.dropped("$.sampling", "seed", "the target has none")
     record.route, record.dialect, record.client = "/v1/messages", "messages", Principal(tenant="research")
@@ -73,7 +73,7 @@ def test_what_is_known_is_said() -> None:
     record.used(Usage(input_tokens=7))
     record.used(Usage(output_tokens=3, cache_read=0))
     record.finish = "stop"
-    assert told(record, 1.5) == NOTHING | {
+    assert log_fields(record, 1.5) == NOTHING | {
         "route": "/v1/messages",
         "dialect": "messages",
         "tenant": "research",
@@ -93,13 +93,13 @@ def test_what_is_known_is_said() -> None:
 
 def test_harmless_losses_are_a_summary() -> None:
     """findings-clients-4: losses of every request hide no others; an operator can see all of them."""
-    record, losses = begun(), Losses()
+    record, losses = started_record(), Losses()
     losses.dropped("$", "header anthropic-beta", "only messages has it")
     losses.dropped("$.messages[0].content[0]", "cache", "the server decides what it caches")
     losses.dropped("$.messages[1].content[0]", "cache", "the server decides what it caches")
     losses.dropped("$.sampling", "seed", "the target has none")
     record.losses = losses
-    assert told(record, 1.5)["losses"] == [
+    assert log_fields(record, 1.5)["losses"] == [
         "$.sampling seed dropped (the target has none)",
         "and 3 harmless: header anthropic-beta, cache (2)",
     ]
@@ -110,33 +110,33 @@ def test_harmless_losses_are_a_summary() -> None:
 
 
 def test_losses_that_matter_are_cut_before_the_harmless() -> None:
-    record, losses = begun(), Losses()
+    record, losses = started_record(), Losses()
     for index in range(MAX_LOSSES + 5):
         losses.dropped(f"$.tools[{index}]", "cache", "a tool takes no cache mark")
         losses.dropped(f"$.tools[{index}]", "strict", "the dialect has no such field")
     record.losses = losses
-    *named, more, harmless = told(record, 1.5)["losses"]
+    *named, more, harmless = log_fields(record, 1.5)["losses"]
     assert named == [f"$.tools[{index}] strict dropped (the dialect has no such field)" for index in range(MAX_LOSSES)]
     assert (more, harmless) == ("and 5 more", f"and {MAX_LOSSES + 5} harmless: cache ({MAX_LOSSES + 5})")
 
 
 def test_harmless_losses_alone() -> None:
-    record, losses = begun(), Losses()
+    record, losses = started_record(), Losses()
     losses.dropped("$", "cache", "the server decides what it caches")
     record.losses = losses
-    assert (told(record, 1.5)["losses"], record.tell_losses()) == (["1 harmless: cache"], "1 harmless: cache")
+    assert (log_fields(record, 1.5)["losses"], record.tell_losses()) == (["1 harmless: cache"], "1 harmless: cache")
 
 
 def test_an_estimated_usage_says_so() -> None:
-    record = begun()
+    record = started_record()
     record.used(Usage(input_tokens=7, estimated=True))
-    assert told(record, 1.5)["usage"]["estimated"] is True
+    assert log_fields(record, 1.5)["usage"]["estimated"] is True
 
 
 def test_a_client_that_left_before_its_answer() -> None:
-    record = begun()
+    record = started_record()
     record.failed(Failure(kind="cancelled", message="the client left"))
-    assert told(record, 1.5) == NOTHING | {"status": 499, "failure": "cancelled"}
+    assert log_fields(record, 1.5) == NOTHING | {"status": 499, "failure": "cancelled"}
 
 
 def test_c22_s14_a_hostile_request_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -171,7 +171,7 @@ def test_request_ids_of_a_process_that_forks_are_apart() -> None:
 
 
 def test_the_headers_of_every_answer() -> None:
-    record = begun()
+    record = started_record()
     record.routed(Route(backend="embedded", model="tiny", substituted=True))
     record.origin = "https://app.example"
     assert record.headers() == [

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.backends.wire import becomes, leakless, push, turns
-from tests.gateway.said import BEGUN, CHAT, HELLO, Hanging
-from tests.gateway.serving import config_for
-from tests.gateway.stage import HEALTH, HEALTHY, Stage, post, serving
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, BlockingBackend
+from tests.gateway.server_on_loop import HEALTH, HEALTHY, ServerOnLoop, post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.app import Gateway
@@ -39,7 +39,7 @@ READY = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
 ENDING = (BlockEnded(), Finished(finish=Finish(reason="stop")))
 
 
-class Told:
+class RecordingSource:
     """A source that says what it was told last; `closed` are the backends that were let go of."""
 
     path = None
@@ -65,10 +65,10 @@ class Told:
 
 
 @asynccontextmanager
-async def reloading(backend: Backend, config: Config) -> AsyncIterator[tuple[Stage, Told, Reloader]]:
+async def reloading(backend: Backend, config: Config) -> AsyncIterator[tuple[ServerOnLoop, RecordingSource, Reloader]]:
     """Serve, and be ready to reload."""
-    told = Told(config, backend)
-    async with serving(backend, config) as stage:
+    told = RecordingSource(config, backend)
+    async with serve_on_loop(backend, config) as stage:
         reloader = Reloader(stage.server, told, told.assemble, AsyncExitStack())
         try:
             yield stage, told, reloader
@@ -85,21 +85,21 @@ async def done(reloader: Reloader) -> None:
 
 @leakless
 async def test_k14_what_is_under_way_keeps_the_old_gateway() -> None:
-    old, new = Hanging(BEGUN, ENDING), Scripted(HELLO)
+    old, new = BlockingBackend(FIRST_EVENTS, ENDING), Scripted(HELLO)
     async with reloading(old, config_for("scripted")) as (stage, told, reloader):
         stream = await stage.connect()
-        stream.send(post(PATH, {**CHAT, "stream": True}, "Connection: close"))
-        await stream.until(b"Hel")
+        stream.send(post_bytes(PATH, {**CHAT, "stream": True}, "Connection: close"))
+        await stream.read_until(b"Hel")
         told.backend = new
         await done(reloader)
         first = stage.server.former
         assert len(first) == 1
         other = await stage.connect()
-        other.send(post(PATH, CHAT))
-        assert b"Hello" in await other.until(b'"usage"')
-        assert old._goes_on is not None
-        old._goes_on.set_result(None)
-        assert (await stream.rest()).endswith(b"0\r\n\r\n")
+        other.send(post_bytes(PATH, CHAT))
+        assert b"Hello" in await other.read_until(b'"usage"')
+        assert old._resumed is not None
+        old._resumed.set_result(None)
+        assert (await stream.read_to_end()).endswith(b"0\r\n\r\n")
         await becomes(set(), lambda: stage.server.former)
         assert len(new.requests) == 1
         await done(reloader)
@@ -126,16 +126,16 @@ async def test_k14_a_revoked_key_opens_nothing_from_then_on() -> None:
         return config_for("scripted", keys=KeySettings(env=names), secrets=Secrets({"A": "key-a", "B": "key-b"}))
 
     def asked(key: str) -> bytes:
-        return post(PATH, CHAT, f"x-api-key: {key}", "Connection: close")
+        return post_bytes(PATH, CHAT, f"x-api-key: {key}", "Connection: close")
 
     async with reloading(Scripted(HELLO), keyed("A", "B")) as (stage, told, reloader):
         kept = await stage.connect()
-        kept.send(post(PATH, CHAT, "x-api-key: key-b"))
-        await kept.until(b'"usage"')
+        kept.send(post_bytes(PATH, CHAT, "x-api-key: key-b"))
+        await kept.read_until(b'"usage"')
         told.config = keyed("A")
         await done(reloader)
-        assert (await kept.ask(asked("key-b"))).partition(b"HTTP/1.1 ")[2].startswith(b"401 ")
-        assert (await stage.ask(asked("key-a"))).startswith(b"HTTP/1.1 200 ")
+        assert (await kept.exchange(asked("key-b"))).partition(b"HTTP/1.1 ")[2].startswith(b"401 ")
+        assert (await stage.exchange(asked("key-a"))).startswith(b"HTTP/1.1 200 ")
 
 
 @leakless
@@ -157,10 +157,10 @@ async def test_k14_the_numbers_go_on() -> None:
     async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, _, reloader):
         client = await stage.connect()
         client.send(HEALTH)
-        await client.until(HEALTHY)
+        await client.read_until(HEALTHY)
         await done(reloader)
         client.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert await client.until(b'requests_total{route="/health",status="200"} 1\n')
+        assert await client.read_until(b'requests_total{route="/health",status="200"} 1\n')
 
 
 @leakless
@@ -195,19 +195,19 @@ class Working:
 
 @leakless
 async def test_k14_a_gateway_is_not_over_before_the_work_that_its_last_request_began() -> None:
-    backend = Hanging(BEGUN, ENDING)
+    backend = BlockingBackend(FIRST_EVENTS, ENDING)
     async with reloading(backend, config_for("scripted")) as (stage, told, reloader):
         client = await stage.connect()
-        client.send(post(PATH, {**CHAT, "stream": True}, "Connection: close"))
-        await client.until(b"Hel")
+        client.send(post_bytes(PATH, {**CHAT, "stream": True}, "Connection: close"))
+        await client.read_until(b"Hel")
         await done(reloader)
         (former,) = stage.server.former
         assert former.keeper is not None
         job = Working()
         former.keeper.jobs["", "begun by the request"] = job  # type: ignore[assignment]  # as much of one as is looked at
-        assert backend._goes_on is not None
-        backend._goes_on.set_result(None)
-        await client.rest()
+        assert backend._resumed is not None
+        backend._resumed.set_result(None)
+        await client.read_to_end()
         await turns(100)
         assert (told.closed, stage.server.former) == ([], {former})
         former.keeper.jobs.clear()
@@ -225,7 +225,7 @@ async def test_k14_ten_signals_in_a_row_are_one_reload_and_those_in_its_midst_an
         def load(*, host: str | None = None, port: int | None = None) -> Config:
             for _ in range(next(stormy, 0)):
                 reloader.reload()
-            return Told.load(told, host=host, port=port)
+            return RecordingSource.load(told, host=host, port=port)
 
         monkeypatch.setattr(told, "load", load)
         for _ in range(10):
@@ -244,8 +244,8 @@ async def test_k14_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
     )
     file.write_text(said.format(3.0))
     source = FileSource(str(file), {})
-    told = Told(source.load(), Scripted(HELLO))
-    async with serving(told.backend, source.load()) as stage:
+    told = RecordingSource(source.load(), Scripted(HELLO))
+    async with serve_on_loop(told.backend, source.load()) as stage:
         reloader = Reloader(stage.server, source, told.assemble, AsyncExitStack())
         reloader.watch()
         await push(2.0)
@@ -262,33 +262,35 @@ async def test_k14_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
 
 @leakless
 async def test_without_a_file_there_is_nothing_to_read(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving(Scripted(HELLO)) as stage:
-        Reloader(stage.server, None, Told(config_for("s"), Scripted(HELLO)).assemble, AsyncExitStack()).reload()
+    async with serve_on_loop(Scripted(HELLO)) as stage:
+        Reloader(
+            stage.server, None, RecordingSource(config_for("s"), Scripted(HELLO)).assemble, AsyncExitStack()
+        ).reload()
     assert "there is no configuration file to read anew" in caplog.messages
 
 
 @leakless
 async def test_k12_readiness_is_false_from_the_first_signal_and_connections_end_with_their_response() -> None:
-    async with serving(Hanging(BEGUN, ENDING)) as stage:
+    async with serve_on_loop(BlockingBackend(FIRST_EVENTS, ENDING)) as stage:
         idle, begun, busy = [await stage.connect() for _ in range(3)]
         begun.send(READY + READY[:-2])
-        assert b'{"status":"ready"}' in await begun.until(b'ready"}')
-        busy.send(post(PATH, {**CHAT, "stream": True}))
-        await busy.until(b"Hel")
+        assert b'{"status":"ready"}' in await begun.read_until(b'ready"}')
+        busy.send(post_bytes(PATH, {**CHAT, "stream": True}))
+        await busy.read_until(b"Hel")
         await turns()
         stage.server.stop_accepting()
-        assert await idle.rest() == b""
-        answer = await begun.ask(READY[-2:])
+        assert await idle.read_to_end() == b""
+        answer = await begun.exchange(READY[-2:])
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"connection: close\r\n" in answer
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*stage._address)
         stage.server.stop_now()
-        rest = await busy.rest()
+        rest = await busy.read_to_end()
         assert b"service unavailable: the gateway is being stopped" in rest
         assert not rest.endswith(b"0\r\n\r\n")
 
 
 @pytest.fixture(autouse=True)
-def _heard(caplog: pytest.LogCaptureFixture) -> None:
+def _captured_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)

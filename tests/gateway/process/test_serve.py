@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import HELLO, MESSAGES, Backend
-from tests.gateway.serving import PATIENCE, config_for, read_all, read_until
+from tests.gateway.running_gateway import TIMEOUT, config_for, read_all, read_until
+from tests.gateway.scripted_backends import HELLO, MESSAGES, Backend
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
@@ -45,7 +45,7 @@ serve(config, say=lambda line: print(line, flush=True))
 def upstream() -> Generator[socket.socket]:
     """Give a listening socket that a gateway takes for its upstream."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PATIENCE)
+        listener.settimeout(TIMEOUT)
         yield listener
 
 
@@ -62,32 +62,32 @@ def start(upstream: socket.socket) -> tuple[subprocess.Popen[str], int]:
     )
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert line.startswith("Xenoglot serves every model at http://127.0.0.1:"), process.communicate(timeout=PATIENCE)
+    assert line.startswith("Xenoglot serves every model at http://127.0.0.1:"), process.communicate(timeout=TIMEOUT)
     return process, int(line.rpartition(":")[2])
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["K12-term", "K13-int"])
 def test_a_process_that_is_told_to_stop_ends_well(upstream: socket.socket, sign: signal.Signals) -> None:
     process, port = start(upstream)
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT) as client:
         client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         read_until(client, b'{"status":"ok"}')
         process.send_signal(sign)
         assert read_all(client) == b""
-    output, errors = process.communicate(timeout=PATIENCE)
+    output, errors = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, output) == (0, "")
     assert [line.partition('"route":')[2].partition(",")[0] for line in errors.splitlines()] == ['"/health"']
 
 
 def test_k13_a_second_signal_breaks_a_stream_off(upstream: socket.socket) -> None:
     process, port = start(upstream)
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT) as client:
         body = str({**MESSAGES, "stream": True}).replace("'", '"').replace("True", "true").encode()
         head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         client.sendall(head.encode() + body)
         connection, _ = upstream.accept()
         with connection:
-            connection.settimeout(PATIENCE)
+            connection.settimeout(TIMEOUT)
             assert b"authorization: Bearer sk-upstream-0123456789\r\n" in read_until(connection, b"\r\n\r\n")
             connection.sendall(
                 b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -98,7 +98,7 @@ def test_k13_a_second_signal_breaks_a_stream_off(upstream: socket.socket) -> Non
             process.send_signal(signal.SIGINT)
             assert b"event: error" in read_all(client)
             assert read_all(connection) in (b"", b"<reset>")
-    _, errors = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert "sk-upstream" not in errors
@@ -181,7 +181,7 @@ def test_r30_no_key_gets_into_the_log() -> None:
     ],
 )
 async def test_a_worker_is_hurried_by_its_supervisor_alone(signs: Sequence[signal.Signals], hurries: int) -> None:
-    config = config_for("scripted", server=settings.ServerSettings(drain_seconds=PATIENCE))
+    config = config_for("scripted", server=settings.ServerSettings(drain_seconds=TIMEOUT))
     server = GatewayServer(Gateway(config, {"scripted": Scripted(HELLO)}), (signal.SIGINT,))
     hurried: list[None] = []
     server.native.stop_now = lambda: hurried.append(None)  # type: ignore[method-assign]  # it only takes note

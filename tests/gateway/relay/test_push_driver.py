@@ -19,18 +19,18 @@ import pytest
 from tests.backends.wire import turns
 from tests.faults.harness import PING, GatewayHarness, RawClient, advance, client_request, valid_response
 from tests.faults.wire_responses import DIALECTS, HELLO
-from tests.gateway.passages import (
+from tests.gateway.relay.both_drivers import (
     GO_ON,
     LIMITED,
     PAIRS,
-    PASSING,
-    Ways,
-    alike,
+    PUSH_DIALECTS,
+    ServedCounts,
+    assert_same_trace,
     each_mode,
-    partly_asked,
-    played,
+    mid_request,
+    run_scenario,
+    run_until_end,
     some_modes,
-    until_over,
 )
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.framing.stream_writer import StreamWriter
@@ -43,7 +43,7 @@ from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead, Scrip
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from tests.gateway.passages import Play
+    from tests.gateway.relay.both_drivers import ScenarioRun
     from xenoglot.testing.script import Step
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
@@ -70,15 +70,15 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_plain_requests_need_no_task(
     harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, upstream: str, client: str, *, streamed: bool
 ) -> None:
-    ways = Ways(monkeypatch)
+    ways = ServedCounts(monkeypatch)
 
-    async def scenario(play: Play) -> None:
-        play.harness.upstream.script(valid_response(upstream, streamed=streamed))
-        await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
+    async def scenario(run: ScenarioRun) -> None:
+        run.harness.upstream.script(valid_response(upstream, streamed=streamed))
+        await run.wait_for_end(await run.start_request(client, f"{upstream}-small", streamed=streamed))
 
-    trace = played(harness, scenario)
-    assert [line["status"] for line in trace.lines] == [200]
-    passes = client in PASSING
+    trace = run_scenario(harness, scenario)
+    assert [line["status"] for line in trace.access_log] == [200]
+    passes = client in PUSH_DIALECTS
     assert (ways.counts["passages"], ways.counts["tasks"]) == ((1, 0) if passes else (0, 1))
 
 
@@ -92,21 +92,21 @@ def test_every_fault_is_told_alike(  # noqa: PLR0913, PLR0917  the case, and two
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scenario(play: Play) -> None:
-        play.harness.upstream.script(fault(name, upstream, streamed=streamed))
-        await until_over(play, await play.call(client, f"{upstream}-small", streamed=streamed))
+    async def scenario(run: ScenarioRun) -> None:
+        run.harness.upstream.script(fault(name, upstream, streamed=streamed))
+        await run_until_end(run, await run.start_request(client, f"{upstream}-small", streamed=streamed))
 
-    alike(harness, monkeypatch, scenario)
+    assert_same_trace(harness, monkeypatch, scenario)
 
 
 # Silences, slow clients, and connections that are kept.
 
 
-async def patient(play: Play, client: str, upstream: str, steps: Sequence[Step]) -> RawClient:
+async def patient(run: ScenarioRun, client: str, upstream: str, steps: Sequence[Step]) -> RawClient:
     """Have a client ask an upstream for which everybody has time."""
-    play.harness.upstream.script(tuple(steps))
-    raw_client = await play.call(client, f"patient-{upstream}-small", streamed=True)
-    await play.harness.wait_for_upstream_requests()
+    run.harness.upstream.script(tuple(steps))
+    raw_client = await run.start_request(client, f"patient-{upstream}-small", streamed=True)
+    await run.harness.wait_for_upstream_requests()
     await turns()
     return raw_client
 
@@ -129,17 +129,17 @@ def test_silences_are_bridged(
     first = {"before": b"", "behind-a-frame": begun, "behind-a-half": begun[:-3], "behind-signs": sign}[where]
     rest = frames if where == "behind-signs" else frames[len(first) :]
 
-    async def scenario(play: Play) -> None:
+    async def scenario(run: ScenarioRun) -> None:
         pieces = [Body(first)] if first else []
         head = ResponseHead(headers=(("content-type", wire.media_type),))
         opening: tuple[Step, ...] = (head, *pieces, WaitEvent(GO_ON)) if first else (WaitEvent(GO_ON), head)
-        raw_client = await patient(play, client, upstream, (*opening, Body(rest), End()))
+        raw_client = await patient(run, client, upstream, (*opening, Body(rest), End()))
         await advance(PING + 1.0)
         await advance(PING + 1.0)
-        play.harness.upstream.release(GO_ON)
-        await play.over(raw_client)
+        run.harness.upstream.release(GO_ON)
+        await run.wait_for_end(raw_client)
 
-    alike(harness, monkeypatch, scenario)
+    assert_same_trace(harness, monkeypatch, scenario)
 
 
 def test_reasoning_that_the_client_does_not_get_is_a_silence(
@@ -149,17 +149,17 @@ def test_reasoning_that_the_client_does_not_get_is_a_silence(
     begun, thought, *rest = answers("chat", reasoning="hm").frames
     assert b"reasoning_content" in thought
 
-    async def scenario(play: Play) -> None:
+    async def scenario(run: ScenarioRun) -> None:
         steps = [step for number in range(5) for step in (Body(thought), WaitEvent(f"{GO_ON} {number}"))]
         head = ResponseHead(headers=(("content-type", "text/event-stream"),))
-        raw_client = await patient(play, "messages", "chat", (head, Body(begun), *steps, *map(Body, rest), End()))
+        raw_client = await patient(run, "messages", "chat", (head, Body(begun), *steps, *map(Body, rest), End()))
         for number in range(5):
             await advance(PING / 2 + 1.0)
-            play.harness.upstream.release(f"{GO_ON} {number}")
+            run.harness.upstream.release(f"{GO_ON} {number}")
             await turns()
-        await play.over(raw_client)
+        await run.wait_for_end(raw_client)
 
-    (told,) = alike(harness, monkeypatch, scenario).clients
+    (told,) = assert_same_trace(harness, monkeypatch, scenario).responses
     assert told is not None
     assert told.body.count(b"event: ping") == 2
     assert b"thinking" not in told.body
@@ -175,22 +175,22 @@ def test_a_slow_client_is_waited_for(
     assert len(frame) > len(word)
     unsent: list[bool] = []
 
-    async def scenario(play: Play) -> None:
+    async def scenario(run: ScenarioRun) -> None:
         begun = [Body(each) for each in wire.first_frames]
         ended = [Body(each) for each in (*wire.last_frames, *wire.end_mark)]
         head = ResponseHead(headers=(("content-type", wire.media_type),))
-        play.harness.upstream.script((head, *begun, *([Body(frame)] * count), *ended, End()))
-        raw_client = await play.call(client, f"patient-{upstream}-small", streamed=True)
-        await play.hears(raw_client, b"Hel")
+        run.harness.upstream.script((head, *begun, *([Body(frame)] * count), *ended, End()))
+        raw_client = await run.start_request(client, f"patient-{upstream}-small", streamed=True)
+        await run.wait_for_bytes(raw_client, b"Hel")
         raw_client.transport.pause_reading()
         await turns(2_000)
-        unsent.append(play.harness.upstream.connections[-1].sent_bytes < count * len(frame))
+        unsent.append(run.harness.upstream.connections[-1].sent_bytes < count * len(frame))
         raw_client.transport.resume_reading()
-        await play.over(raw_client)
+        await run.wait_for_end(raw_client)
 
-    trace = alike(harness, monkeypatch, scenario)
+    trace = assert_same_trace(harness, monkeypatch, scenario)
     assert unsent == [True, True]
-    assert [line["failure"] for line in trace.lines] == [None]
+    assert [line["failure"] for line in trace.access_log] == [None]
 
 
 @some_modes
@@ -206,19 +206,19 @@ def test_a_kept_connection_that_was_closing(  # noqa: PLR0913, PLR0917  the case
     answer = answers(upstream)
     kept = answer.streamed() if streamed else answer.once()
 
-    async def scenario(play: Play) -> None:
-        play.harness.upstream.script(
+    async def scenario(run: ScenarioRun) -> None:
+        run.harness.upstream.script(
             ScriptRule(steps=kept, times=1),
             ScriptRule(steps=(ending,), times=1),
             valid_response(upstream, streamed=streamed),
         )
         for _ in range(2):
-            await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
+            await run.wait_for_end(await run.start_request(client, f"{upstream}-small", streamed=streamed))
             await turns()
 
-    trace = alike(harness, monkeypatch, scenario, passages=2)
-    assert [(line["status"], line["tries"]) for line in trace.lines] == [(200, 1)] * 2
-    assert len(trace.asked) == 3
+    trace = assert_same_trace(harness, monkeypatch, scenario, passages=2)
+    assert [(line["status"], line["tries"]) for line in trace.access_log] == [(200, 1)] * 2
+    assert len(trace.upstream_requests) == 3
 
 
 # Bugs, and how requests come.
@@ -246,10 +246,10 @@ def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
             raise ValueError("a bug")
         return write(stage, events)  # type: ignore[arg-type]  # as it came
 
-    async def scenario(play: Play) -> None:
+    async def scenario(run: ScenarioRun) -> None:
         left[0] = 0 if place == "first-words" else 1
-        play.harness.upstream.script(valid_response(upstream, streamed=streamed))
-        await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
+        run.harness.upstream.script(valid_response(upstream, streamed=streamed))
+        await run.wait_for_end(await run.start_request(client, f"{upstream}-small", streamed=streamed))
 
     if place == "composing":
         monkeypatch.setattr(UpstreamCall, "call", raising)
@@ -259,7 +259,7 @@ def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
         monkeypatch.setattr(Remote, "limits", raising)
     else:
         monkeypatch.setattr(StreamWriter, "write", writing)
-    alike(harness, monkeypatch, scenario, passages=0 if place == "composing" else 1)
+    assert_same_trace(harness, monkeypatch, scenario, passages=0 if place == "composing" else 1)
 
 
 @some_modes
@@ -270,16 +270,16 @@ def test_a_request_comes_in_many_reads(
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scenario(play: Play) -> None:
-        raw_client = await partly_asked(play, client, upstream, streamed=streamed)
+    async def scenario(run: ScenarioRun) -> None:
+        raw_client = await mid_request(run, client, upstream, streamed=streamed)
         data = json.dumps(client_request(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
         for byte in data[-9:]:
             await turns(5)
             raw_client.transport.write(bytes((byte,)))
-        await play.over(raw_client)
+        await run.wait_for_end(raw_client)
 
-    trace = alike(harness, monkeypatch, scenario)
-    assert [line["status"] for line in trace.lines] == [200]
+    trace = assert_same_trace(harness, monkeypatch, scenario)
+    assert [line["status"] for line in trace.access_log] == [200]
 
 
 @some_modes
@@ -292,19 +292,19 @@ def test_requests_behind_each_other(
 ) -> None:
     heads: list[list[bytes]] = []
 
-    async def scenario(play: Play) -> None:
-        play.harness.upstream.script(ScriptRule(steps=valid_response(upstream, streamed=streamed)))
+    async def scenario(run: ScenarioRun) -> None:
+        run.harness.upstream.script(ScriptRule(steps=valid_response(upstream, streamed=streamed)))
         path, body = client_request(client, f"{upstream}-small", "Hi", streamed=streamed)
         data = json.dumps(body).encode()
-        key = play.harness.canaries.client_key
+        key = run.harness.canaries.client_key
         head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-length: {len(data)}\r\n"
         last = f"{head}connection: close\r\n\r\n".encode() + data
-        reader, writer = await asyncio.open_connection("127.0.0.1", play.harness.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", run.harness.port)
         writer.write((f"{head}\r\n".encode() + data) * 2 + last)
         raw = await reader.read()
         writer.close()
         heads.append(re.findall(rb"HTTP/1\.1 \d+", raw))
 
-    trace = alike(harness, monkeypatch, scenario, passages=3)
+    trace = assert_same_trace(harness, monkeypatch, scenario, passages=3)
     assert heads == [[b"HTTP/1.1 200"] * 3] * 2
-    assert [line["status"] for line in trace.lines] == [200] * 3
+    assert [line["status"] for line in trace.access_log] == [200] * 3

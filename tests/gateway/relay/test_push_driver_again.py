@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.harness import PATHS, GatewayHarness, valid_response
 from tests.faults.wire_responses import DIALECTS
-from tests.gateway.passages import LIMITED, alike, some_modes, until_over
+from tests.gateway.relay.both_drivers import LIMITED, assert_same_trace, run_until_end, some_modes
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.faults import FAULTS, fault
 from xenoglot.testing.script import RequestMatcher, ScriptRule
@@ -18,7 +18,7 @@ from xenoglot.testing.script import RequestMatcher, ScriptRule
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.gateway.passages import Play
+    from tests.gateway.relay.both_drivers import ScenarioRun
     from xenoglot.model.json import JSON, JSONObject
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
@@ -54,12 +54,12 @@ def test_every_fault_is_tried_again_alike(  # noqa: PLR0913, PLR0917  the case, 
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scenario(play: Play) -> None:
+    async def scenario(run: ScenarioRun) -> None:
         first = ScriptRule(steps=fault(name, upstream, streamed=streamed), times=1)
-        play.harness.upstream.script(first, ScriptRule(steps=valid_response(upstream, streamed=streamed)))
-        await until_over(play, await play.call(client, f"{upstream}-small", streamed=streamed))
+        run.harness.upstream.script(first, ScriptRule(steps=valid_response(upstream, streamed=streamed)))
+        await run_until_end(run, await run.start_request(client, f"{upstream}-small", streamed=streamed))
 
-    alike(trying, monkeypatch, scenario)
+    assert_same_trace(trying, monkeypatch, scenario)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
@@ -69,9 +69,9 @@ def test_another_is_asked_alike(
 ) -> None:
     first, second = TARGETS
 
-    async def scenario(play: Play) -> None:
+    async def scenario(run: ScenarioRun) -> None:
         failing = ScriptRule(steps=fault(name, first, streamed=streamed), when=RequestMatcher(path=f"*{PATHS[first]}"))
-        play.harness.upstream.script(failing, ScriptRule(steps=valid_response(second, streamed=streamed)))
-        await until_over(play, await play.call(first, "either", streamed=streamed))
+        run.harness.upstream.script(failing, ScriptRule(steps=valid_response(second, streamed=streamed)))
+        await run_until_end(run, await run.start_request(first, "either", streamed=streamed))
 
-    alike(trying, monkeypatch, scenario)
+    assert_same_trace(trying, monkeypatch, scenario)

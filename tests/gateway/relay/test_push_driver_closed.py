@@ -11,18 +11,18 @@ import pytest
 from tests.faults.client_view import read_stream
 from tests.faults.harness import CONNECTION_CLOSE, GatewayHarness
 from tests.faults.wire_responses import HELLO
-from tests.gateway.passages import LIMITED, PASSING, alike
+from tests.gateway.relay.both_drivers import LIMITED, PUSH_DIALECTS, assert_same_trace
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.gateway.passages import Play
+    from tests.gateway.relay.both_drivers import ScenarioRun
     from xenoglot.testing.script import Step
 
 CREATED = 1_700_000_000.0
-PAIRS = (*((name, name) for name in PASSING), ("chat", "messages"), ("messages", "chat"), ("messages", "gemini"))
+PAIRS = (*((name, name) for name in PUSH_DIALECTS), ("chat", "messages"), ("messages", "chat"), ("messages", "gemini"))
 ENDINGS: dict[str, tuple[Step, ...]] = {"ended": (End(),), "closed": (Close(),), "reset": (Reset(),)}
 NEAR = 3
 """Bytes around the end of a frame that are looked at one by one; `tests/laws/test_closed.py` looks at all."""
@@ -64,14 +64,14 @@ def test_u13_u14_a_stream_that_is_cut(
         rest = wire.stream[len(first) : at]
         steps = (head, Body(first), *((Body(rest),) if rest else ()), *ENDINGS[ending])
 
-        async def scenario(play: Play, steps: tuple[Step, ...] = steps) -> None:
-            play.harness.upstream.script(steps)
-            await play.over(await play.call(client, f"{upstream}-small", streamed=True))
+        async def scenario(run: ScenarioRun, steps: tuple[Step, ...] = steps) -> None:
+            run.harness.upstream.script(steps)
+            await run.wait_for_end(await run.start_request(client, f"{upstream}-small", streamed=True))
 
-        (answer,) = alike(harness, monkeypatch, scenario).clients
+        (answer,) = assert_same_trace(harness, monkeypatch, scenario).responses
         assert answer is not None
         assert answer.status == 200, at
-        if answer.ended:
+        if answer.complete:
             said = read_stream(client, answer.body)
             assert (said.text, said.ended, said.error) == ("Hello", True, None), (at, answer.body)
         elif client != upstream:

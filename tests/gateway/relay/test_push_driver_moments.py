@@ -13,7 +13,16 @@ import pytest
 
 from tests.backends.wire import turns
 from tests.faults.harness import PING, GatewayHarness, advance, client_request, wait_until
-from tests.gateway.passages import GO_ON, LIMITED, MOMENTS, PAIRS, alike, passages_at, played, some_modes
+from tests.gateway.relay.both_drivers import (
+    GO_ON,
+    LIMITED,
+    MOMENTS,
+    PAIRS,
+    assert_same_trace,
+    pushed_at,
+    run_scenario,
+    some_modes,
+)
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process import build
@@ -22,7 +31,7 @@ from xenoglot.gateway.relay import response_ids
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.gateway.passages import Play
+    from tests.gateway.relay.both_drivers import ScenarioRun
     from xenoglot.model.json import JSONObject
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
@@ -55,16 +64,16 @@ def test_a_client_leaves(  # noqa: PLR0913, PLR0917  the case, and two fixtures
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scenario(play: Play) -> None:
-        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+    async def scenario(run: ScenarioRun) -> None:
+        raw_client = await MOMENTS[moment](run, client, upstream, streamed=streamed)
         if how == "reset":
             raw_client.transport.abort()
         else:
             raw_client.transport.close()
-        await wait_until(lambda: bool(play.harness.access_log.lines), "the request is written down")
+        await wait_until(lambda: bool(run.harness.access_log.lines), "the request is written down")
 
-    trace = alike(harness, monkeypatch, scenario, passages=passages_at(moment))
-    assert [line["failure"] for line in trace.lines] == ["cancelled"]
+    trace = assert_same_trace(harness, monkeypatch, scenario, passages=pushed_at(moment))
+    assert [line["failure"] for line in trace.access_log] == ["cancelled"]
 
 
 @some_modes
@@ -77,14 +86,14 @@ def test_everything_is_stopped(  # noqa: PLR0913, PLR0917  as above
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scenario(play: Play) -> None:
-        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
-        play.harness.server.native.stop_now()
-        await play.over(raw_client)
-        play.harness.gateway.requests._stopping = False
+    async def scenario(run: ScenarioRun) -> None:
+        raw_client = await MOMENTS[moment](run, client, upstream, streamed=streamed)
+        run.harness.server.native.stop_now()
+        await run.wait_for_end(raw_client)
+        run.harness.gateway.requests._stopping = False
 
-    trace = alike(harness, monkeypatch, scenario, passages=passages_at(moment))
-    assert [line["failure"] for line in trace.lines] == ["overloaded"]
+    trace = assert_same_trace(harness, monkeypatch, scenario, passages=pushed_at(moment))
+    assert [line["failure"] for line in trace.access_log] == ["overloaded"]
 
 
 @some_modes
@@ -99,9 +108,9 @@ def test_another_gateway_takes_over(  # noqa: PLR0913, PLR0917  as above
 ) -> None:
     """What is under way ends where it began, and is waited for; what is still being asked is the new one's."""
 
-    async def scenario(play: Play) -> None:
-        home, server = play.harness, play.harness.server.native
-        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+    async def scenario(run: ScenarioRun) -> None:
+        home, server = run.harness, run.harness.server.native
+        raw_client = await MOMENTS[moment](run, client, upstream, streamed=streamed)
         async with build.build_gateway(check(home._config(), os.environ, "the test")) as other:
             other.inherit(home.gateway)
             server.exchange(other)
@@ -115,15 +124,15 @@ def test_another_gateway_takes_over(  # noqa: PLR0913, PLR0917  as above
                 data = json.dumps(client_request(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
                 raw_client.transport.write(data[-9:])
             home.upstream.release(GO_ON)
-            await play.over(raw_client)
+            await run.wait_for_end(raw_client)
             await over
             server.exchange(home.gateway)
             server.former.clear()
 
     # without shortcuts a request is the old one's as soon as its head is there
     asks = moment == "while-it-asks"
-    trace = alike(harness, monkeypatch, scenario, passages=passages_at(moment), others=asks)
-    assert [line["failure"] for line in trace.lines] == [None]
+    trace = assert_same_trace(harness, monkeypatch, scenario, passages=pushed_at(moment), others=asks)
+    assert [line["failure"] for line in trace.access_log] == [None]
 
 
 @some_modes
@@ -137,9 +146,9 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
     upstream: str,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
-    async def scenario(play: Play) -> None:
-        home = play.harness
-        raw_client = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+    async def scenario(run: ScenarioRun) -> None:
+        home = run.harness
+        raw_client = await MOMENTS[moment](run, client, upstream, streamed=streamed)
         home.server.should_exit = True
         await turns()
         if ends:
@@ -152,7 +161,7 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
             home.upstream.release(GO_ON)
         else:
             await advance(4.0)
-        await play.over(raw_client)
+        await run.wait_for_end(raw_client)
         await home._serving
         home._sockets -= 1  # nobody listens any more
         home._descriptors -= 1
@@ -163,9 +172,9 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
             if not lane:
                 patch.setattr(FastPath, "passage", lambda *_: None)
             server: JSONObject = {"drain_seconds": 3.0, "ping_interval": PING}
-            traces.append(played(GatewayHarness(more={"keys": LIMITED, "server": server}).start(stack), scenario))
+            traces.append(run_scenario(GatewayHarness(more={"keys": LIMITED, "server": server}).start(stack), scenario))
     assert traces[0] == traces[1]
-    assert [line["failure"] for line in traces[0].lines] == [None if ends else "overloaded"]
+    assert [line["failure"] for line in traces[0].access_log] == [None if ends else "overloaded"]
 
 
 @pytest.mark.parametrize("moment", ["before-the-connection", "before-the-head", "in-the-middle"])
@@ -173,15 +182,15 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
 def test_signs_of_life(
     harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, moment: str
 ) -> None:
-    async def scenario(play: Play) -> None:
-        home = play.harness
-        raw_client = await MOMENTS[moment](play, client, upstream, streamed=True)
+    async def scenario(run: ScenarioRun) -> None:
+        home = run.harness
+        raw_client = await MOMENTS[moment](run, client, upstream, streamed=True)
         await advance(PING - 4.0)
         await advance(3.0)
         if moment == "before-the-connection":
             assert isinstance(home.addresses, asyncio.Future)
             home.addresses.set_result(("127.0.0.1",))
         home.upstream.release(GO_ON)
-        await play.over(raw_client)
+        await run.wait_for_end(raw_client)
 
-    alike(harness, monkeypatch, scenario)
+    assert_same_trace(harness, monkeypatch, scenario)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.harness import CONNECTION_CLOSE, PATHS, GatewayHarness, valid_response, whole_response
-from tests.gateway.passages import LIMITED, PASSING, alike
+from tests.gateway.relay.both_drivers import LIMITED, PUSH_DIALECTS, assert_same_trace
 from tests.laws.vectors import cases
 from tests.laws.vendor_streams import each_vendor
 from xenoglot.backends.http.connection import UpstreamConnection
@@ -21,7 +21,7 @@ from xenoglot.testing.script import ResponseHead, Send
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.gateway.passages import Play, Scenario
+    from tests.gateway.relay.both_drivers import Scenario, ScenarioRun
     from tests.laws.vectors import Case
     from tests.laws.vendor_streams import Vendor
     from xenoglot.codec.dialect import Dialect
@@ -56,18 +56,18 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_whole_answers(harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
     upstream, data = case.dialect.name, (case.folder / "response.json").read_bytes()
 
-    async def scenario(play: Play) -> None:
-        play.harness.upstream.script(whole_response(data))
-        await play.over(await play.call(client, f"{upstream}-small", streamed=False))
+    async def scenario(run: ScenarioRun) -> None:
+        run.harness.upstream.script(whole_response(data))
+        await run.wait_for_end(await run.start_request(client, f"{upstream}-small", streamed=False))
 
-    alike(harness, monkeypatch, scenario)
+    assert_same_trace(harness, monkeypatch, scenario)
 
 
 @pytest.mark.parametrize("client", ["chat", "messages"])
 @pytest.mark.parametrize("case", [case for case in KNOWN if case.has("stream.*")], ids=lambda case: case.id)
 def test_streams(harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
     for size in (READ, None):
-        alike(harness, monkeypatch, streaming(case.dialect, case.stream, size, client))
+        assert_same_trace(harness, monkeypatch, streaming(case.dialect, case.stream, size, client))
 
 
 @pytest.mark.parametrize("client", ["chat", "responses"])
@@ -77,7 +77,7 @@ def test_streams_of_vendors(
 ) -> None:
     """findings-A1: in reads of whole packets, of so few bytes that most end within an event, and in one read."""
     for size in (PACKET, 97, None):
-        alike(harness, monkeypatch, streaming(vendor.dialect, vendor.stream(12), size, client))
+        assert_same_trace(harness, monkeypatch, streaming(vendor.dialect, vendor.stream(12), size, client))
 
 
 @pytest.mark.parametrize("size", [97, None], ids=["cut", "whole"])
@@ -94,7 +94,7 @@ def test_each_read_holds_one_segment(
 
     case = next(case for case in KNOWN if case.has("stream.*") and case.dialect.name == "messages")
     monkeypatch.setattr(UpstreamConnection, "buffer_updated", updated)
-    alike(harness, monkeypatch, streaming(case.dialect, case.stream, size, "chat"))
+    assert_same_trace(harness, monkeypatch, streaming(case.dialect, case.stream, size, "chat"))
     assert reads == [len(segment) for segment in segments(case.dialect, case.stream, size)] * 2
 
 
@@ -110,9 +110,9 @@ def streaming(dialect: Dialect, data: bytes, size: int | None, client: str) -> S
     """Return a scenario in which a client asks a server, which streams `data` in such segments."""
     steps = tuple(Send(segment) for segment in segments(dialect, data, size))
 
-    async def scenario(play: Play) -> None:
-        play.harness.upstream.script(steps)
-        await play.over(await play.call(client, f"{dialect.name}-small", streamed=True))
+    async def scenario(run: ScenarioRun) -> None:
+        run.harness.upstream.script(steps)
+        await run.wait_for_end(await run.start_request(client, f"{dialect.name}-small", streamed=True))
 
     return scenario
 
@@ -127,7 +127,7 @@ def renamed(case: Case, model: str) -> JSONObject:
 @pytest.mark.parametrize("upstream", ["the-same", "chat", "messages"])
 @pytest.mark.parametrize(
     "case",
-    [case for case in KNOWN if case.has("request.json") and case.folder.parent.name in {*PASSING} & PATHS.keys()],
+    [case for case in KNOWN if case.has("request.json") and case.folder.parent.name in {*PUSH_DIALECTS} & PATHS.keys()],
     ids=lambda case: case.id,
 )
 def test_requests(harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, case: Case, upstream: str) -> None:
@@ -135,10 +135,10 @@ def test_requests(harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch, case
     to = client if upstream == "the-same" else upstream
     asked = renamed(case, f"{to}-small")
 
-    async def scenario(play: Play) -> None:
-        play.harness.upstream.script(valid_response(to, streamed=bool(asked.get("stream"))))
-        raw_client = await play.harness.post(PATHS[client], encode_json(asked))
-        play.callers.append(raw_client)
-        await play.over(raw_client)
+    async def scenario(run: ScenarioRun) -> None:
+        run.harness.upstream.script(valid_response(to, streamed=bool(asked.get("stream"))))
+        raw_client = await run.harness.post(PATHS[client], encode_json(asked))
+        run.raw_clients.append(raw_client)
+        await run.wait_for_end(raw_client)
 
-    alike(harness, monkeypatch, scenario, passages=None)
+    assert_same_trace(harness, monkeypatch, scenario, passages=None)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.said import HELLO, Hanging
-from tests.gateway.serving import PATIENCE, Running, config_for, read_until
+from tests.gateway.running_gateway import TIMEOUT, RunningGateway, config_for, read_until
+from tests.gateway.scripted_backends import HELLO, BlockingBackend
 from tests.gateway.test_faults import post
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
@@ -44,7 +44,7 @@ def written() -> bytes:
     return b"".join(through(unfold(HELLO), Pipeline(encoder, EVENT_STREAM.encoder())))
 
 
-class Slow(Hanging):
+class Slow(BlockingBackend):
     """Is silent until it is told to go on; then it says all there is, as events or as bytes."""
 
     def __init__(self, *, as_bytes: bool) -> None:
@@ -69,7 +69,7 @@ class Slow(Hanging):
         yield written()
 
 
-def told(body: bytes) -> list[JSONObject]:
+def events_of(body: bytes) -> list[JSONObject]:
     """Return the events of a stream."""
     return [decode_json(event.data) for event in through([body], EVENT_STREAM.decoder()) if event.data]
 
@@ -77,20 +77,20 @@ def told(body: bytes) -> list[JSONObject]:
 @pytest.mark.parametrize("store", [False, True], ids=["not-kept", "kept"])
 @pytest.mark.parametrize("as_bytes", [False, True], ids=["events", "bytes"])
 def test_an_answer_that_is_long_in_coming_begins(
-    gateway_server: Callable[..., Running], *, as_bytes: bool, store: bool
+    gateway_server: Callable[..., RunningGateway], *, as_bytes: bool, store: bool
 ) -> None:
     backend = Slow(as_bytes=as_bytes)
     running = gateway_server({"scripted": backend}, QUICK)
     with running.connect() as connection:
         connection.sendall(post(PATH, ASKED | {"store": store}))
-        assert backend.asked.wait(PATIENCE)
+        assert backend.called.wait(TIMEOUT)
         response = HTTPResponse(connection)
         response.begin()
         heard = b""
         while LIVES not in heard:
             heard += response.read1()
-        backend.go_on()
-        events = told(heard + response.read())
+        backend.resume()
+        events = events_of(heard + response.read())
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     names = [event["type"].removeprefix("response.") for event in events]
     assert [name for name in names if name != "in_progress"] == [
@@ -107,13 +107,13 @@ def test_an_answer_that_is_long_in_coming_begins(
     assert events[-1]["response"]["output"][0]["content"][0]["text"] == "Hello"
 
 
-def test_an_answer_that_another_keeps_waits_for_its_name(gateway_server: Callable[..., Running]) -> None:
+def test_an_answer_that_another_keeps_waits_for_its_name(gateway_server: Callable[..., RunningGateway]) -> None:
     backend = Slow(as_bytes=True)
     native = UpstreamSettings(dialect="responses", base_url="http://upstream.invalid/v1", state="native")
     running = gateway_server({"scripted": backend}, replace(QUICK, upstreams={"scripted": native}))
     with running.connect() as connection:
         connection.sendall(post(PATH, ASKED | {"store": True}))
-        assert backend.asked.wait(PATIENCE)
+        assert backend.called.wait(TIMEOUT)
         assert b"response.created" not in read_until(connection, b": ping\n\n")
 
 

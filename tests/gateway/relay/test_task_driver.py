@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import BEGUN, PATHS, Hanging
-from tests.gateway.serving import PATIENCE, Running, config_for, read_all, read_until
+from tests.gateway.running_gateway import TIMEOUT, RunningGateway, config_for, read_all, read_until
+from tests.gateway.scripted_backends import FIRST_EVENTS, PATHS, BlockingBackend
 from tests.gateway.test_faults import ERROR_EVENTS, FINAL_CHUNK, post
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.settings import ServerSettings
@@ -23,14 +23,14 @@ QUICK = config_for("scripted", server=ServerSettings(ping_interval=0.01))
 
 
 @pytest.mark.parametrize("path", PATHS, ids=["U14-chat", "U14-messages"])
-def test_a_whole_answer_that_nobody_finished_is_none(gateway_server: Callable[..., Running], path: str) -> None:
-    running = gateway_server({"scripted": Scripted((*BEGUN, BlockEnded()))}, QUICK)
+def test_a_whole_answer_that_nobody_finished_is_none(gateway_server: Callable[..., RunningGateway], path: str) -> None:
+    running = gateway_server({"scripted": Scripted((*FIRST_EVENTS, BlockEnded()))}, QUICK)
     assert running.request("POST", path, PATHS[path]).status == 502
 
 
 @pytest.mark.parametrize("path", PATHS, ids=["U14-chat", "U14-messages"])
-def test_a_stream_that_nobody_finished_is_broken_off(gateway_server: Callable[..., Running], path: str) -> None:
-    running = gateway_server({"scripted": Scripted((*BEGUN, BlockEnded()))}, QUICK)
+def test_a_stream_that_nobody_finished_is_broken_off(gateway_server: Callable[..., RunningGateway], path: str) -> None:
+    running = gateway_server({"scripted": Scripted((*FIRST_EVENTS, BlockEnded()))}, QUICK)
     with running.connect() as connection:
         connection.sendall(post(path, {**PATHS[path], "stream": True}))
         answer = read_all(connection)
@@ -40,16 +40,18 @@ def test_a_stream_that_nobody_finished_is_broken_off(gateway_server: Callable[..
     assert b"message_stop" not in answer
 
 
-@pytest.mark.parametrize("begun", [(), BEGUN], ids=["U09-before-the-first-word", "U10-in-the-middle"])
+@pytest.mark.parametrize("begun", [(), FIRST_EVENTS], ids=["U09-before-the-first-word", "U10-in-the-middle"])
 @pytest.mark.parametrize("path", PATHS, ids=["pitfall-107-chat", "pitfall-107-messages"])
-def test_silence_is_bridged(gateway_server: Callable[..., Running], path: str, begun: tuple[object, ...]) -> None:
-    backend = Hanging(begun, ENDING) if begun else Hanging((), ())  # type: ignore[arg-type]  # what `BEGUN` holds
+def test_silence_is_bridged(
+    gateway_server: Callable[..., RunningGateway], path: str, begun: tuple[object, ...]
+) -> None:
+    backend = BlockingBackend(begun, ENDING) if begun else BlockingBackend((), ())  # type: ignore[arg-type]  # what `FIRST_EVENTS` holds
     running = gateway_server({"scripted": backend}, QUICK)
     with running.connect() as connection:
         connection.sendall(post(path, {**PATHS[path], "stream": True}))
-        assert backend.asked.wait(PATIENCE)
+        assert backend.called.wait(TIMEOUT)
         heard = read_until(connection, PINGS[path])
         heard += read_until(connection, PINGS[path])
     assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
     assert (b"Hel" in heard) == bool(begun)
-    assert backend.stopped.wait(PATIENCE)
+    assert backend.cancelled.wait(TIMEOUT)

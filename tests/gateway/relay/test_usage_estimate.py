@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import anthropic
 import pytest
 
-from tests.gateway.test_reasoning_requests import House, asked
+from tests.gateway.test_reasoning_requests import DialectGateway, answer_and_losses
 from tests.shortcuts import switched
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses
@@ -56,10 +56,13 @@ CLIENTS = {
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def house(request: pytest.FixtureRequest) -> Iterator[tuple[str, House]]:
+def dialect_gateway(request: pytest.FixtureRequest) -> Iterator[tuple[str, DialectGateway]]:
     """Give a gateway in front of a server that reports no usage, and the server's dialect."""
     rules = answers(request.param, text=TEXT, usage=None).rules()
-    with Upstream(*rules) as server, House(server, request.param, upstream={"preserve_reasoning": False}) as running:
+    with (
+        Upstream(*rules) as server,
+        DialectGateway(server, request.param, upstream={"preserve_reasoning": False}) as running,
+    ):
         yield request.param, running
 
 
@@ -67,14 +70,14 @@ def house(request: pytest.FixtureRequest) -> Iterator[tuple[str, House]]:
 @pytest.mark.parametrize("way", ["passage", "task", "no-shortcuts"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_counts_that_are_not_reported_are_estimated_findings_f2(
-    house: tuple[str, House], monkeypatch: pytest.MonkeyPatch, client: str, way: str, *, stream: bool
+    dialect_gateway: tuple[str, DialectGateway], monkeypatch: pytest.MonkeyPatch, client: str, way: str, *, stream: bool
 ) -> None:
-    upstream, running = house
+    upstream, running = dialect_gateway
     dialect, case = client.partition("-")[0], CLIENTS[client]
     if way == "task":
         monkeypatch.setattr(fast_path.FastPath, "passage", lambda *_: None)
     with switched(on=way != "no-shortcuts"):
-        response, told = asked(running, dialect, case.body, stream=stream)
+        response, told = answer_and_losses(running, dialect, case.body, stream=stream)
     usage = response.usage or Usage()
     expected = (case.stream if stream else case.whole) and dialect != upstream
     if expected:
@@ -91,7 +94,7 @@ def test_anthropic_reads_the_estimate() -> None:
     rules = answers("chat", text=TEXT, usage=None).rules()
     with (
         Upstream(*rules) as server,
-        House(server) as running,
+        DialectGateway(server) as running,
         anthropic.Anthropic(api_key="none", base_url=running.url, max_retries=0) as client,
     ):
         whole: Any = client.messages.create(model="m", max_tokens=9, messages=turns)
@@ -104,8 +107,8 @@ def test_anthropic_reads_the_estimate() -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_call_and_a_thought_are_counted_though_the_client_sees_no_thought(*, stream: bool) -> None:
     rules = answers("chat", text=TEXT, reasoning="A plan. " * 20, tool=("search", '{"q": "x"}'), usage=None).rules()
-    with Upstream(*rules) as server, House(server) as running:
-        response, _ = asked(running, "messages", CLIENTS["messages"].body, stream=stream)
+    with Upstream(*rules) as server, DialectGateway(server) as running:
+        response, _ = answer_and_losses(running, "messages", CLIENTS["messages"].body, stream=stream)
     assert response.usage is not None
     assert response.usage.output_tokens == 85
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import HELLO, Backend
-from tests.gateway.serving import config_for, run
+from tests.gateway.running_gateway import config_for, run_gateway
+from tests.gateway.scripted_backends import HELLO, Backend
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.embedding import EmbeddingAnswer
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
@@ -127,7 +127,7 @@ class Noting(Backend):
 @pytest.mark.parametrize(("path", "body", "field"), [*ASKED, *EMBEDDED])
 def test_findings_f_each_endpoint_answers_without_a_model(path: str, body: dict[str, object], field: str) -> None:
     backend, models = Noting(), (ModelSettings(name="m", upstream="scripted"),)
-    with run({"scripted": backend}, config_for("scripted", models=models)) as running:
+    with run_gateway({"scripted": backend}, config_for("scripted", models=models)) as running:
         answers = [running.request("POST", path, {**body, **said}) for said in ({}, {field: None}, {field: "m"})]
     assert [answer.status for answer in answers] == [200, 200, 200]
     assert backend.models_asked == ["m", "m", "m"]
@@ -138,7 +138,7 @@ def test_findings_f_where_several_could_be_meant_the_model_is_required(
     path: str, body: dict[str, object], field: str
 ) -> None:
     models = (ModelSettings(name="m", upstream="scripted"), ModelSettings(name="n", upstream="scripted"))
-    with run({"scripted": Backend()}, config_for("scripted", models=models)) as running:
+    with run_gateway({"scripted": Backend()}, config_for("scripted", models=models)) as running:
         answer = running.request("POST", path, body)
     assert answer.status == 400
     assert f"{field}: required" in json.dumps(answer.json)
@@ -146,6 +146,6 @@ def test_findings_f_where_several_could_be_meant_the_model_is_required(
 
 def test_findings_d_the_tokenizer_of_several_models_is_nobodys() -> None:
     models = (ModelSettings(name="m", upstream="scripted"), ModelSettings(name="n", upstream="scripted"))
-    with run({"scripted": Backend()}, config_for("scripted", models=models)) as running:
+    with run_gateway({"scripted": Backend()}, config_for("scripted", models=models)) as running:
         answers = [running.request("GET", f"/tokenizer_info{query}") for query in ("", "?model=m")]
     assert [(one.status, one.json["error"]["param"]) for one in answers] == [(400, "model"), (400, None)]

@@ -49,7 +49,7 @@ WIRE = WireError("$.n", "one answer at a time")
 Outcome = Failure | Exception | str
 
 
-class Stage:
+class ScriptedTargets:
     """Targets that do what a test says, on a clock that a wait pushes on. `trace` is what happened, in order."""
 
     def __init__(self, **answers: Sequence[Outcome]) -> None:
@@ -143,7 +143,7 @@ def new_record() -> RequestLog:
     ],
 )
 async def test_somebody_answers(answers: dict[str, Sequence[Outcome]], trace: list[object]) -> None:
-    stage = Stage(**answers)
+    stage = ScriptedTargets(**answers)
     answer, hold = await stage.run()
     assert (answer, stage.trace, stage.held) == ("yes", trace, (1, 1))
     hold.drop()
@@ -170,13 +170,13 @@ async def test_somebody_answers(answers: dict[str, Sequence[Outcome]], trace: li
     ],
 )
 async def test_nobody_answers(answers: dict[str, Sequence[Outcome]], trace: list[object], failure: Failure) -> None:
-    stage = Stage(**answers)
+    stage = ScriptedTargets(**answers)
     assert (await stage.fails(), stage.trace, stage.held) == (failure, trace, (0, 0))
 
 
 @pytest.mark.parametrize("refusal", [LOSS, WIRE], ids=["loss", "wire"])
 async def test_a_loss_that_nobody_can_spare_is_told(refusal: Exception) -> None:
-    stage, record = Stage(a=[refusal], b=[refusal]), new_record()
+    stage, record = ScriptedTargets(a=[refusal], b=[refusal]), new_record()
     with pytest.raises(type(refusal)):
         await stage.run(record=record)
     assert (stage.trace, stage.held, record.tries) == (["a", "b"], (0, 0), 0)
@@ -184,7 +184,7 @@ async def test_a_loss_that_nobody_can_spare_is_told(refusal: Exception) -> None:
 
 @pytest.mark.parametrize("refusal", [LOSS, WIRE], ids=["loss", "wire"])
 async def test_who_cannot_be_asked_was_not_asked(refusal: Exception) -> None:
-    stage, record = Stage(a=[BUSY], b=[refusal]), new_record()
+    stage, record = ScriptedTargets(a=[BUSY], b=[refusal]), new_record()
     with pytest.raises(FailureError) as caught:
         await stage.run(record=record)
     assert caught.value.failure == BUSY
@@ -192,14 +192,14 @@ async def test_who_cannot_be_asked_was_not_asked(refusal: Exception) -> None:
 
 
 async def test_what_cannot_be_asked_of_one_costs_no_budget() -> None:
-    stage = Stage(a=[WIRE], b=["yes"])
+    stage = ScriptedTargets(a=[WIRE], b=["yes"])
     for _ in range(100):
         (await stage.run())[1].drop()
     assert stage.trace == ["a", "b"] * 100
 
 
 async def test_who_is_left_alone_costs_no_budget() -> None:
-    stage = Stage(a=["yes"], b=["yes"], c=["yes"])
+    stage = ScriptedTargets(a=["yes"], b=["yes"], c=["yes"])
     upstream = UpstreamSettings(
         dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1, budget=1.0, budget_floor=0)
     )
@@ -215,14 +215,14 @@ async def test_who_is_left_alone_costs_no_budget() -> None:
 
 @pytest.mark.parametrize("error", [TypeError(), RecursionError(), KeyError()], ids=lambda error: type(error).__name__)
 async def test_a_bug_leaves_nothing_behind(error: Exception) -> None:
-    stage = Stage(a=[error])
+    stage = ScriptedTargets(a=[error])
     with pytest.raises(type(error)):
         await stage.run()
     assert stage.held == (0, 0)
 
 
 async def test_k01_clients_are_told_once_nothing_more_can_be_afforded() -> None:
-    stage = Stage(a=[BUSY])
+    stage = ScriptedTargets(a=[BUSY])
     retry = Retry(budget=0.0, budget_floor=0)
     stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=retry)})
     assert await stage.fails() == replace(BUSY, futile=True)
@@ -230,7 +230,7 @@ async def test_k01_clients_are_told_once_nothing_more_can_be_afforded() -> None:
 
 
 async def test_no_further_try_waits_in_a_queue_beyond_its_patience() -> None:
-    stage = Stage(a=[BUSY])
+    stage = ScriptedTargets(a=[BUSY])
     limits = LimitSettings(concurrency=1, queue_seconds=600.0)
     stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", limits=limits)})
 
@@ -245,12 +245,12 @@ async def test_no_further_try_waits_in_a_queue_beyond_its_patience() -> None:
 
 
 async def test_what_the_operator_wishes_goes_elsewhere() -> None:
-    stage = Stage(a=[LONG], b=["yes"])
+    stage = ScriptedTargets(a=[LONG], b=["yes"])
     assert (await stage.run(stage.plan(fallback_on=("context_overflow",))))[0] == "yes"
 
 
 async def test_u40_a_refused_key_rests_and_the_next_is_used_at_once() -> None:
-    stage = Stage(a=[REFUSED, "yes"])
+    stage = ScriptedTargets(a=[REFUSED, "yes"])
     stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", key_env="KK")})
     for _ in range(2):
         await stage.run()
@@ -258,19 +258,19 @@ async def test_u40_a_refused_key_rests_and_the_next_is_used_at_once() -> None:
 
 
 async def test_u40_the_operator_hears_of_a_refused_key(caplog: pytest.LogCaptureFixture) -> None:
-    await Stage(a=[REFUSED], b=["yes"]).run()
+    await ScriptedTargets(a=[REFUSED], b=["yes"]).run()
     assert [line.getMessage() for line in caplog.records] == ["upstream `a` refuses the gateway's key"]
 
 
 async def test_k03_a_target_that_keeps_failing_is_left_alone() -> None:
-    stage = Stage(a=[BUSY], b=["yes"])
+    stage = ScriptedTargets(a=[BUSY], b=["yes"])
     for _ in range(7):
         await stage.run()
     assert stage.trace == ["a", "b"] * 5 + ["b"] * 2
 
 
 async def test_k03_where_all_are_left_alone_clients_are_told_when_to_come() -> None:
-    stage = Stage(a=[BUSY])
+    stage = ScriptedTargets(a=[BUSY])
     upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1))
     stage.configure({"a": upstream})
     for _ in range(5):
@@ -286,7 +286,7 @@ async def test_k03_where_all_are_left_alone_clients_are_told_when_to_come() -> N
 
 
 async def test_k03_a_probe_that_says_nothing_is_given_back() -> None:
-    stage = Stage(a=[BUSY, "yes"])
+    stage = ScriptedTargets(a=[BUSY, "yes"])
     breaker = replace(UpstreamSettings(dialect="chat", base_url="").breaker, failures=1)
     upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1), breaker=breaker)
     stage.configure({"a": upstream})
@@ -300,7 +300,7 @@ async def test_k03_a_probe_that_says_nothing_is_given_back() -> None:
 
 
 async def test_k01_an_outage_is_no_storm() -> None:
-    stage = Stage(a=[BUSY])
+    stage = ScriptedTargets(a=[BUSY])
     retry = Retry(attempts=5, base=0.0)
     breaker = replace(UpstreamSettings(dialect="chat", base_url="").breaker, failures=1_000_000)
     stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=retry, breaker=breaker)})
@@ -310,13 +310,13 @@ async def test_k01_an_outage_is_no_storm() -> None:
 
 
 async def test_no_try_begins_when_patience_is_at_its_end() -> None:
-    stage = Stage(a=[LIMITED])
+    stage = ScriptedTargets(a=[LIMITED])
     assert await stage.fails(stage.plan(patience=7.0)) == LIMITED
     assert stage.trace == ["a"]
 
 
 async def test_c04_nobody_is_asked_for_a_client_that_left() -> None:
-    stage = Stage(a=[DOWN, "yes"])
+    stage = ScriptedTargets(a=[DOWN, "yes"])
     task = asyncio.ensure_future(stage.run())
     await stage.waiting.wait()
     task.cancel()
@@ -327,7 +327,7 @@ async def test_c04_nobody_is_asked_for_a_client_that_left() -> None:
 
 async def test_u37_a_key_that_rests_is_better_than_none() -> None:
     """A target whose key rests is passed over; the last one, whose quota may be there again, is not."""
-    stage = Stage(a=[LATER], b=["yes", "yes", LATER, "yes"])
+    stage = ScriptedTargets(a=[LATER], b=["yes", "yes", LATER, "yes"])
     for _ in range(2):
         await stage.run()
     assert await stage.fails() == LATER
@@ -336,7 +336,7 @@ async def test_u37_a_key_that_rests_is_better_than_none() -> None:
 
 
 async def test_what_came_of_asking_is_counted() -> None:
-    stage = Stage(a=[BUSY, "yes"], b=["yes"])
+    stage = ScriptedTargets(a=[BUSY, "yes"], b=["yes"])
     stage.now = 0.0
     for _ in range(2):
         await stage.run()
@@ -345,7 +345,7 @@ async def test_what_came_of_asking_is_counted() -> None:
 
 
 async def test_what_this_process_refuses_is_not_asked_again() -> None:
-    stage = Stage(a=[LIMITED])
+    stage = ScriptedTargets(a=[LIMITED])
     stage.configure({})
     assert await stage.fails() == LIMITED
     assert await stage.fails() == LIMITED  # and nobody rests for it
@@ -357,7 +357,7 @@ async def test_what_this_process_refuses_is_not_asked_again() -> None:
     [(None, "stop", "closed"), ("upstream", None, "open"), ("cancelled", None, "closed"), ("rate_limit", None, "open")],
 )
 async def test_the_end_of_an_answer_is_told_to_its_breaker(failure: str | None, finish: str | None, state: str) -> None:
-    stage = Stage(a=["yes"])
+    stage = ScriptedTargets(a=["yes"])
     breaker = replace(UpstreamSettings(dialect="chat", base_url="").breaker, failures=1)
     stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", breaker=breaker)})
     record = new_record()
@@ -369,7 +369,7 @@ async def test_the_end_of_an_answer_is_told_to_its_breaker(failure: str | None, 
 
 
 async def test_an_answer_that_broke_off_is_gone_on_with_elsewhere() -> None:
-    stage = Stage(a=["Hel"], b=["lo"])
+    stage = ScriptedTargets(a=["Hel"], b=["lo"])
     plan = stage.plan()
     dispatch = Dispatch(stage.dispatcher, Demand(plan, new_record()), stage.ask)
     _, hold = await dispatch.run(plan.routes)
@@ -381,7 +381,7 @@ async def test_an_answer_that_broke_off_is_gone_on_with_elsewhere() -> None:
 
 @pytest.mark.parametrize("failure", [WRONG, LONG], ids=["wrong", "long"])
 async def test_what_only_the_request_can_mend_is_not_gone_on_with(failure: Failure) -> None:
-    stage = Stage(a=["Hel"], b=["lo"])
+    stage = ScriptedTargets(a=["Hel"], b=["lo"])
     plan = stage.plan()
     dispatch = Dispatch(stage.dispatcher, Demand(plan, new_record()), stage.ask)
     _, hold = await dispatch.run(plan.routes)
@@ -391,7 +391,7 @@ async def test_what_only_the_request_can_mend_is_not_gone_on_with(failure: Failu
 
 
 async def test_each_target_of_an_answer_keeps_the_tokens_that_it_used() -> None:
-    stage = Stage(a=["Hel"], b=["lo"])
+    stage = ScriptedTargets(a=["Hel"], b=["lo"])
     limits = LimitSettings(tokens=("1000/1m",))
     upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid", limits=limits)
     stage.configure({"a": upstream, "b": upstream})

@@ -59,7 +59,7 @@ REFUSALS = (LossError(("x",)), WireError("$.x", "no"))
 BUGS = (TypeError("x"), RecursionError("x"))
 
 
-class Asked:
+class RequestOutcome:
     """One request: what became of it, and of each try."""
 
     def __init__(self, record: RequestLog, now: float) -> None:
@@ -79,9 +79,9 @@ class DispatchMachine(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.now = 0.0
-        self.tries: list[tuple[Asked, asyncio.Future[object]]] = []
+        self.tries: list[tuple[RequestOutcome, asyncio.Future[object]]] = []
         self.sleeps: list[tuple[float, asyncio.Future[None]]] = []
-        self.asked: list[Asked] = []
+        self.asked: list[RequestOutcome] = []
         self.counts: Counter[str] = Counter()
         upstream = UpstreamSettings(
             dialect="chat",
@@ -125,13 +125,13 @@ class DispatchMachine(RuleBasedStateMachine):
         """Requests come, some of which may go to fewer targets."""
         for _ in range(count):
             record = RequestLog(request_id="req_1", method="POST", started=0.0, clock=lambda: 0.0)
-            one = Asked(record, self.now)
+            one = RequestOutcome(record, self.now)
             one.task = self.loop.create_task(self.serve(one, self.plan.routes[start:]))
             self.asked.append(one)
             self.counts["requests"] += 1
         self.settle()
 
-    async def serve(self, one: Asked, routes: tuple[Route, ...]) -> None:
+    async def serve(self, one: RequestOutcome, routes: tuple[Route, ...]) -> None:
         """Have a request answered."""
 
         async def try_it(route: Route, _key: int) -> str:

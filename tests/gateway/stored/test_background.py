@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from tests.gateway.said import BEGUN, HELLO, Broken, Hanging
-from tests.gateway.serving import PATIENCE
-from tests.gateway.stored.test_intake import client_of, said, text_of, user
+from tests.gateway.running_gateway import TIMEOUT
+from tests.gateway.scripted_backends import FIRST_EVENTS, HELLO, BlockingBackend, FailingBackend
+from tests.gateway.stored.test_intake import client_of, text_of, turns_of, user
 from tests.store.postgresql import running as running_server
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.stored.background import BackgroundJob
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from openai.types.responses import Response
 
-    from tests.gateway.serving import AccessLines, Running
+    from tests.gateway.running_gateway import AccessLines, RunningGateway
     from xenoglot.backends.backend import Answer, Backend, Call
     from xenoglot.store.store import Store
 
@@ -47,13 +47,13 @@ LIFE = [
 
 
 @pytest.fixture
-def hanging() -> Hanging:
+def hanging() -> BlockingBackend:
     """A backend that says "Hel", and the rest when it is told to go on."""
-    return Hanging(BEGUN, ENDING)
+    return BlockingBackend(FIRST_EVENTS, ENDING)
 
 
 @pytest.fixture
-def client(gateway_server: Callable[..., Running], hanging: Hanging) -> Generator[OpenAI]:
+def client(gateway_server: Callable[..., RunningGateway], hanging: BlockingBackend) -> Generator[OpenAI]:
     """The SDK, speaking to a gateway in front of it."""
     with client_of(gateway_server({"scripted": hanging})) as made:
         yield made
@@ -61,7 +61,7 @@ def client(gateway_server: Callable[..., Running], hanging: Hanging) -> Generato
 
 def until(client: OpenAI, name: str, *statuses: str) -> Response:
     """Ask for an answer until it has one of the statuses."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while True:
         answer = client.responses.retrieve(name)
         if answer.status in statuses:
@@ -69,13 +69,13 @@ def until(client: OpenAI, name: str, *statuses: str) -> Response:
         assert time.monotonic() < end, answer.status
 
 
-def test_one_is_polled_until_it_is_done(client: OpenAI, hanging: Hanging) -> None:
+def test_one_is_polled_until_it_is_done(client: OpenAI, hanging: BlockingBackend) -> None:
     queued = client.responses.create(model="m", input="Hi", background=True)
     assert (queued.status, queued.background, queued.output, queued.model) == ("queued", True, [], "m")
-    assert hanging.asked.wait(PATIENCE)
+    assert hanging.called.wait(TIMEOUT)
     working = until(client, queued.id, "in_progress")
     assert (working.id, working.output) == (queued.id, [])
-    hanging.go_on()
+    hanging.resume()
     done = until(client, queued.id, "completed")
     assert (done.id, done.output_text, done.background, done.created_at) == (
         queued.id,
@@ -85,13 +85,13 @@ def test_one_is_polled_until_it_is_done(client: OpenAI, hanging: Hanging) -> Non
     )
 
 
-def test_one_is_followed_from_the_beginning_and_from_anywhere(client: OpenAI, hanging: Hanging) -> None:
+def test_one_is_followed_from_the_beginning_and_from_anywhere(client: OpenAI, hanging: BlockingBackend) -> None:
     stream = client.responses.create(model="m", input="Hi", background=True, stream=True)
     first = next(stream)
     assert first.type == "response.created"
     assert first.response.status == "queued"
-    assert hanging.asked.wait(PATIENCE)
-    hanging.go_on()
+    assert hanging.called.wait(TIMEOUT)
+    hanging.resume()
     events = [first, *stream]
     assert [(event.sequence_number, event.type) for event in events] == list(enumerate(LIFE))
     for after in (0, 5, len(LIFE) - 1):
@@ -103,7 +103,7 @@ def test_one_is_followed_from_the_beginning_and_from_anywhere(client: OpenAI, ha
 LOST = "$ none dropped (the dialect has no such field)"
 
 
-class Losing(Hanging):
+class Losing(BlockingBackend):
     """A backend that loses something before it answers."""
 
     async def answer(self, call: Call) -> Answer:
@@ -113,15 +113,17 @@ class Losing(Hanging):
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
-def test_what_was_lost_is_told_to_who_asks_for_it(gateway_server: Callable[..., Running], *, streamed: bool) -> None:
+def test_what_was_lost_is_told_to_who_asks_for_it(
+    gateway_server: Callable[..., RunningGateway], *, streamed: bool
+) -> None:
     """Whoever began it had gone by then; the answer itself cannot say it."""
-    losing = Losing(BEGUN, ENDING)
+    losing = Losing(FIRST_EVENTS, ENDING)
     with client_of(gateway_server({"scripted": losing})) as client:
         made: Any = client.responses.create(model="m", input="Hi", background=True, stream=streamed)
         name = next(made).response.id if streamed else made.id
-        assert losing.asked.wait(PATIENCE)
+        assert losing.called.wait(TIMEOUT)
         assert "x-xenoglot-losses" not in client.responses.with_raw_response.retrieve(name).headers
-        losing.go_on()
+        losing.resume()
         until(client, name, "completed")
         lost = client.responses.with_raw_response.retrieve(name).headers["x-xenoglot-losses"]
         assert lost.startswith(f"{LOST}; $ usage approximated")
@@ -131,48 +133,48 @@ def test_what_was_lost_is_told_to_who_asks_for_it(gateway_server: Callable[..., 
             assert [event.type for event in client.responses.retrieve(name, stream=True)] == LIFE
 
 
-def test_what_a_failed_one_lost_is_told(gateway_server: Callable[..., Running]) -> None:
-    losing = Losing(BEGUN, (Failed(failure=Failure(kind="upstream", message="broken")),))
+def test_what_a_failed_one_lost_is_told(gateway_server: Callable[..., RunningGateway]) -> None:
+    losing = Losing(FIRST_EVENTS, (Failed(failure=Failure(kind="upstream", message="broken")),))
     with client_of(gateway_server({"scripted": losing})) as client:
         name = client.responses.create(model="m", input="Hi", background=True).id
-        assert losing.asked.wait(PATIENCE)
-        losing.go_on()
+        assert losing.called.wait(TIMEOUT)
+        losing.resume()
         until(client, name, "failed")
         assert client.responses.with_raw_response.retrieve(name).headers["x-xenoglot-losses"] == LOST
 
 
-def test_several_follow_while_it_is_made(client: OpenAI, hanging: Hanging) -> None:
+def test_several_follow_while_it_is_made(client: OpenAI, hanging: BlockingBackend) -> None:
     stream = client.responses.create(model="m", input="Hi", background=True, stream=True)
     first = next(stream)
     assert first.type == "response.created"
     other = client.responses.retrieve(first.response.id, stream=True, starting_after=2)
     begun = next(other)
     assert begun.sequence_number == 3
-    hanging.go_on()
+    hanging.resume()
     assert [event.type for event in (first, *stream)] == LIFE
     assert [event.type for event in (begun, *other)] == LIFE[3:]
 
 
-def test_a_client_that_leaves_does_not_stop_it(client: OpenAI, hanging: Hanging) -> None:
+def test_a_client_that_leaves_does_not_stop_it(client: OpenAI, hanging: BlockingBackend) -> None:
     stream = client.responses.create(model="m", input="Hi", background=True, stream=True)
     first = next(stream)
     assert first.type == "response.created"
-    assert hanging.asked.wait(PATIENCE)
+    assert hanging.called.wait(TIMEOUT)
     stream.close()
-    hanging.go_on()
+    hanging.resume()
     events = list(client.responses.retrieve(first.response.id, stream=True, starting_after=0))
     assert [event.type for event in events] == LIFE[1:]
     assert client.responses.retrieve(first.response.id).output_text == "Hello"
 
 
-def test_to_cancel_one_closes_the_upstream(client: OpenAI, hanging: Hanging, access_lines: AccessLines) -> None:
+def test_to_cancel_one_closes_the_upstream(client: OpenAI, hanging: BlockingBackend, access_lines: AccessLines) -> None:
     stream = client.responses.create(model="m", input="Hi", background=True, stream=True)
     first = next(stream)
     assert first.type == "response.created"
-    assert hanging.asked.wait(PATIENCE)
+    assert hanging.called.wait(TIMEOUT)
     cancelled = client.responses.cancel(first.response.id)
     assert (cancelled.status, cancelled.id) == ("cancelled", first.response.id)
-    assert hanging.stopped.wait(PATIENCE)
+    assert hanging.cancelled.wait(TIMEOUT)
     assert [event.type for event in stream] == LIFE[1:6]
     assert client.responses.cancel(first.response.id) == cancelled == client.responses.retrieve(first.response.id)
     lines = [access_lines.next() for _ in range(5)]
@@ -186,7 +188,7 @@ def test_to_cancel_one_closes_the_upstream(client: OpenAI, hanging: Hanging, acc
 
 
 def test_one_that_is_stopped_before_it_begins_is_forgotten(
-    gateway_server: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+    gateway_server: Callable[..., RunningGateway], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = BackgroundJob.run
 
@@ -195,7 +197,7 @@ def test_one_that_is_stopped_before_it_begins_is_forgotten(
         job.cancel()
 
     monkeypatch.setattr(BackgroundJob, "run", begin_and_cancel)
-    running = gateway_server({"scripted": Hanging()})
+    running = gateway_server({"scripted": BlockingBackend()})
     keeper = running.gateway.keeper
     assert keeper is not None
     with client_of(running) as client:
@@ -205,23 +207,23 @@ def test_one_that_is_stopped_before_it_begins_is_forgotten(
     assert keeper.jobs == {}
 
 
-def test_to_delete_one_stops_it(client: OpenAI, hanging: Hanging) -> None:
+def test_to_delete_one_stops_it(client: OpenAI, hanging: BlockingBackend) -> None:
     queued = client.responses.create(model="m", input="Hi", background=True)
-    assert hanging.asked.wait(PATIENCE)
+    assert hanging.called.wait(TIMEOUT)
     client.responses.delete(queued.id)
-    assert hanging.stopped.wait(PATIENCE)
+    assert hanging.cancelled.wait(TIMEOUT)
     with pytest.raises(NotFoundError):
         client.responses.retrieve(queued.id)
 
 
-def test_an_answer_in_the_making_is_not_gone_on_from(client: OpenAI, hanging: Hanging) -> None:
+def test_an_answer_in_the_making_is_not_gone_on_from(client: OpenAI, hanging: BlockingBackend) -> None:
     queued = client.responses.create(model="m", input="Hi", background=True)
-    assert hanging.asked.wait(PATIENCE)
+    assert hanging.called.wait(TIMEOUT)
     with pytest.raises(BadRequestError, match="Previous response with id"):
         client.responses.create(model="m", input="And?", previous_response_id=queued.id)
 
 
-def test_a_synchronous_answer_cannot_be_cancelled(gateway_server: Callable[..., Running]) -> None:
+def test_a_synchronous_answer_cannot_be_cancelled(gateway_server: Callable[..., RunningGateway]) -> None:
     with client_of(gateway_server({"scripted": Scripted(HELLO)})) as client:
         answer = client.responses.create(model="m", input="Hi")
         with pytest.raises(BadRequestError, match=r"Cannot cancel a synchronous response\."):
@@ -242,19 +244,19 @@ def test_what_is_not_kept_is_not_made_in_the_background(client: OpenAI) -> None:
             Scripted(Failure(kind="rate_limit", message="too many")), "rate_limit_exceeded", "too many", id="refused"
         ),
         pytest.param(
-            Scripted((*BEGUN, Failed(failure=Failure(kind="upstream", message="the upstream broke off")))),
+            Scripted((*FIRST_EVENTS, Failed(failure=Failure(kind="upstream", message="the upstream broke off")))),
             "upstream_error",
             "the upstream broke off",
             id="broken-off",
         ),
         pytest.param(
-            Scripted(BEGUN),
+            Scripted(FIRST_EVENTS),
             "upstream_error",
             "connection lost: the answer ended without being complete",
             id="ended-early",
         ),
         pytest.param(
-            Broken(),
+            FailingBackend(),
             "internal_error",
             "internal error: the gateway failed; its log tells more under the request's id",
             id="a-bug",
@@ -262,7 +264,7 @@ def test_what_is_not_kept_is_not_made_in_the_background(client: OpenAI) -> None:
     ],
 )
 def test_one_that_fails_says_why(
-    gateway_server: Callable[..., Running], backend: Backend, code: str, message: str
+    gateway_server: Callable[..., RunningGateway], backend: Backend, code: str, message: str
 ) -> None:
     with client_of(gateway_server({"scripted": backend})) as client:
         events = list(client.responses.create(model="m", input="Hi", background=True, stream=True))
@@ -278,20 +280,20 @@ def test_one_that_fails_says_why(
         assert client.responses.retrieve(last.response.id) == last.response
 
 
-def test_a_wrong_request_is_refused_at_once(client: OpenAI, gateway_server: Callable[..., Running]) -> None:
+def test_a_wrong_request_is_refused_at_once(client: OpenAI, gateway_server: Callable[..., RunningGateway]) -> None:
     with pytest.raises(BadRequestError, match="temperature"):
         client.responses.create(model="m", input="Hi", background=True, extra_body={"temperature": "hot"})
-    running = gateway_server({"one": Hanging()}, embedded_model="only")
+    running = gateway_server({"one": BlockingBackend()}, embedded_model="only")
     assert running.request("POST", "/v1/responses", {"model": "", "input": "Hi", "background": True}).status == 404
 
 
 class TestConversations:
     """Jobs that belong to a conversation."""
 
-    def test_one_at_a_time(self, client: OpenAI, hanging: Hanging) -> None:
+    def test_one_at_a_time(self, client: OpenAI, hanging: BlockingBackend) -> None:
         conversation = client.conversations.create(items=[user("one")])
         queued = client.responses.create(model="m", input="two", conversation=conversation.id, background=True)
-        assert hanging.asked.wait(PATIENCE)
+        assert hanging.called.wait(TIMEOUT)
         with pytest.raises(BadRequestError) as caught:
             client.responses.create(model="m", input="three", conversation=conversation.id)
         assert caught.value.body == {
@@ -300,13 +302,13 @@ class TestConversations:
             "param": "conversation",
             "code": "conversation_locked",
         }
-        hanging.go_on()
+        hanging.resume()
         until(client, queued.id, "completed")
         texts = [text_of(item) for item in client.conversations.items.list(conversation.id, order="asc")]
         assert texts == ["one", "two", "Hello"]
         client.responses.create(model="m", input="three", conversation=conversation.id, background=True)
 
-    def test_the_next_can_begin_when_one_is_seen_to_end(self, gateway_server: Callable[..., Running]) -> None:
+    def test_the_next_can_begin_when_one_is_seen_to_end(self, gateway_server: Callable[..., RunningGateway]) -> None:
         scripted = Scripted(HELLO)
         with client_of(gateway_server({"scripted": scripted})) as client:
             conversation = client.conversations.create()
@@ -316,7 +318,7 @@ class TestConversations:
                 ):
                     if event.type == "response.completed":
                         break
-            assert len(said(scripted.requests[-1])) == 9
+            assert len(turns_of(scripted.requests[-1])) == 9
 
 
 class TestSeveralGateways:
@@ -332,16 +334,16 @@ class TestSeveralGateways:
             yield lambda: Postgres(server.url())
 
     def test_one_that_is_gone_has_failed(
-        self, shared: Callable[[], Store], gateway_server: Callable[..., Running]
+        self, shared: Callable[[], Store], gateway_server: Callable[..., RunningGateway]
     ) -> None:
-        hanging = Hanging(BEGUN, ENDING)
+        hanging = BlockingBackend(FIRST_EVENTS, ENDING)
         one = gateway_server({"scripted": hanging}, store=shared())
-        other = gateway_server({"scripted": Hanging()}, store=shared())
+        other = gateway_server({"scripted": BlockingBackend()}, store=shared())
         with client_of(one) as before, client_of(other) as after:
             stream = before.responses.create(model="m", input="Hi", background=True, stream=True)
             first = next(stream)
             assert first.type == "response.created"
-            assert hanging.asked.wait(PATIENCE)
+            assert hanging.called.wait(TIMEOUT)
             assert until(after, first.response.id, "in_progress").error is None
             assert other.gateway.keeper is not None
             other.gateway.keeper.now = lambda: time.time() + 1000
@@ -354,36 +356,39 @@ class TestSeveralGateways:
             assert after.responses.retrieve(first.response.id) == failed == before.responses.retrieve(failed.id)
 
     def test_one_follows_and_cancels_what_another_makes(
-        self, shared: Callable[[], Store], gateway_server: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+        self,
+        shared: Callable[[], Store],
+        gateway_server: Callable[..., RunningGateway],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr("xenoglot.gateway.store_service.LEASE", 0.3)
         monkeypatch.setattr("xenoglot.gateway.stored.background.LEASE", 30.0)
         monkeypatch.setattr("xenoglot.gateway.stored.background.LOOK_SECONDS", 0.01)
-        hanging = Hanging(BEGUN, ENDING)
+        hanging = BlockingBackend(FIRST_EVENTS, ENDING)
         one = gateway_server({"scripted": hanging}, store=shared())
-        other = gateway_server({"scripted": Hanging()}, store=shared())
+        other = gateway_server({"scripted": BlockingBackend()}, store=shared())
         with client_of(one) as maker, client_of(other) as watcher:
             stream = maker.responses.create(model="m", input="Hi", background=True, stream=True)
             first = next(stream)
             assert first.type == "response.created"
-            assert hanging.asked.wait(PATIENCE)
+            assert hanging.called.wait(TIMEOUT)
             following = watcher.responses.retrieve(first.response.id, stream=True)
             assert next(following) == first
             assert watcher.responses.cancel(first.response.id).status == "cancelled"
-            assert hanging.stopped.wait(PATIENCE)
+            assert hanging.cancelled.wait(TIMEOUT)
             assert [event.type for event in following] == [event.type for event in stream] == LIFE[1:6]
 
     def test_one_that_is_stopped_says_so(
-        self, shared: Callable[[], Store], gateway_server: Callable[..., Running]
+        self, shared: Callable[[], Store], gateway_server: Callable[..., RunningGateway]
     ) -> None:
-        hanging = Hanging(BEGUN, ENDING)
+        hanging = BlockingBackend(FIRST_EVENTS, ENDING)
         one = gateway_server({"scripted": hanging}, store=shared())
         with client_of(one) as client:
             queued = client.responses.create(model="m", input="Hi", background=True)
-            assert hanging.asked.wait(PATIENCE)
+            assert hanging.called.wait(TIMEOUT)
         one.stop()
-        assert hanging.stopped.is_set()
-        with client_of(gateway_server({"scripted": Hanging()}, store=shared())) as client:
+        assert hanging.cancelled.is_set()
+        with client_of(gateway_server({"scripted": BlockingBackend()}, store=shared())) as client:
             failed = client.responses.retrieve(queued.id)
         assert failed.error is not None
         assert (failed.status, failed.error.code) == ("failed", "service_unavailable")

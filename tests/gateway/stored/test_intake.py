@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from tests.gateway.said import HELLO
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from openai import BaseModel
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
 
@@ -45,11 +45,11 @@ CLOCK: JSON = {"type": "function_call_output", "call_id": "call_1", "output": "1
 HI: JSON = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
 
-def client_of(running: Running, key: str = "nobody's") -> OpenAI:
+def client_of(running: RunningGateway, key: str = "nobody's") -> OpenAI:
     return OpenAI(base_url=f"{running.url}/v1", api_key=key, max_retries=0)
 
 
-def said(request: Request) -> list[tuple[str, list[str]]]:
+def turns_of(request: Request) -> list[tuple[str, list[str]]]:
     """Return who said what in a request; a part that is no text by the name of its kind."""
     return [
         (message.role, [part.text if isinstance(part, Text) else type(part).__name__ for part in message.content])
@@ -77,13 +77,13 @@ def scripted() -> Scripted:
 
 
 @pytest.fixture
-def running(gateway_server: Callable[..., Running], scripted: Scripted) -> Running:
+def running(gateway_server: Callable[..., RunningGateway], scripted: Scripted) -> RunningGateway:
     """A gateway in front of it, that keeps things in memory."""
     return gateway_server({"scripted": scripted})
 
 
 @pytest.fixture
-def client(running: Running) -> Generator[OpenAI]:
+def client(running: RunningGateway) -> Generator[OpenAI]:
     """The SDK, speaking to it."""
     with client_of(running) as made:
         yield made
@@ -130,7 +130,7 @@ class TestAnswers:
             with pytest.raises(NotFoundError):
                 ask(answer.id)
 
-    def test_r16_another_key_has_none_of_it(self, gateway_server: Callable[..., Running]) -> None:
+    def test_r16_another_key_has_none_of_it(self, gateway_server: Callable[..., RunningGateway]) -> None:
         keys = Secrets({"KEYS": "alices-key bobs-key"})
         config = config_for("scripted", keys=KeySettings(env=("KEYS",)), secrets=keys)
         running = gateway_server({"scripted": Scripted(HELLO)}, config)
@@ -151,7 +151,9 @@ class TestAnswers:
                 bob.responses.delete(answer.id)
             assert alice.responses.retrieve(answer.id) == answer
 
-    def test_r16_what_is_anothers_is_told_as_what_nobody_has(self, gateway_server: Callable[..., Running]) -> None:
+    def test_r16_what_is_anothers_is_told_as_what_nobody_has(
+        self, gateway_server: Callable[..., RunningGateway]
+    ) -> None:
         keys = Secrets({"KEYS": "alices-key bobs-key"})
         config = config_for("scripted", keys=KeySettings(env=("KEYS",)), secrets=keys)
         running = gateway_server({"scripted": Scripted(HELLO)}, config)
@@ -207,7 +209,7 @@ class TestAnswers:
         assert json.loads(told("GET", "/v1/chat/completions", None, {})[1])["data"] == []
 
     @pytest.mark.parametrize("name", ["resp_", "resp_%C3%A9", "resp_%00", "x" * 5000, "conv_1", "a/b"])
-    def test_odd_ids_are_unknown_ones(self, running: Running, name: str) -> None:
+    def test_odd_ids_are_unknown_ones(self, running: RunningGateway, name: str) -> None:
         answer = running.request("GET", f"/v1/responses/{name}")
         assert (answer.status, answer.json["error"]["type"]) == (404, "invalid_request_error")
 
@@ -221,20 +223,20 @@ class TestHistory:
         client.responses.create(model="m", input="So?", previous_response_id=second.id, instructions="Be kind.")
         assert second.previous_response_id == first.id
         hi, hello, go_on = ("user", ["Hi"]), ("assistant", ["Hello"]), ("user", ["And?"])
-        assert [said(request) for request in scripted.requests] == [
+        assert [turns_of(request) for request in scripted.requests] == [
             [("system", ["Be brief."]), hi],
             [hi, hello, go_on],
             [("system", ["Be kind."]), hi, hello, go_on, hello, ("user", ["So?"])],
         ]
         assert [request.previous for request in scripted.requests] == [None] * 3
 
-    def test_pitfall_59_calls_and_their_results_go_on(self, gateway_server: Callable[..., Running]) -> None:
+    def test_pitfall_59_calls_and_their_results_go_on(self, gateway_server: Callable[..., RunningGateway]) -> None:
         scripted = Scripted(CALLING, HELLO, HELLO)
         with client_of(gateway_server({"scripted": scripted})) as client:
             asked = client.responses.create(model="m", input="What time is it?")
             told = client.responses.create(model="m", input=[CLOCK], previous_response_id=asked.id)
             client.responses.create(model="m", input="Thanks", previous_response_id=told.id)
-        assert said(scripted.requests[2]) == [
+        assert turns_of(scripted.requests[2]) == [
             ("user", ["What time is it?"]),
             ("assistant", ["Reasoning", "Let me look.", "ToolCall"]),
             ("tool", ["ToolResult"]),
@@ -242,14 +244,14 @@ class TestHistory:
             ("user", ["Thanks"]),
         ]
 
-    def test_pitfall_59_references_are_resolved(self, gateway_server: Callable[..., Running]) -> None:
+    def test_pitfall_59_references_are_resolved(self, gateway_server: Callable[..., RunningGateway]) -> None:
         scripted = Scripted(CALLING, HELLO)
         with client_of(gateway_server({"scripted": scripted})) as client:
             asked = client.responses.create(model="m", input="What time is it?")
             call = next(item.id for item in asked.output if item.type == "function_call")
             items = [user("Again"), {"type": "item_reference", "id": call}, CLOCK]
             client.responses.create(model="m", input=items)
-            assert said(scripted.requests[1]) == [
+            assert turns_of(scripted.requests[1]) == [
                 ("user", ["Again"]),
                 ("assistant", ["Reasoning", "ToolCall"]),  # what the client left out comes back
                 ("tool", ["ToolResult"]),
@@ -275,7 +277,7 @@ class TestHistory:
         first = client.responses.create(model="m", input="Hi")
         second = client.responses.create(model="m", input="And?", previous_response_id=first.id, store=False)
         assert (second.previous_response_id, second.to_dict()["store"]) == (first.id, False)
-        assert said(scripted.requests[1]) == [("user", ["Hi"]), ("assistant", ["Hello"]), ("user", ["And?"])]
+        assert turns_of(scripted.requests[1]) == [("user", ["Hi"]), ("assistant", ["Hello"]), ("user", ["And?"])]
         with pytest.raises(NotFoundError):
             client.responses.retrieve(second.id)
 
@@ -298,7 +300,7 @@ class TestHistory:
         assert client.responses.input_items.list(second.id).has_more is False
 
     @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "order=up", "after=%00"])
-    def test_a_page_that_is_none(self, client: OpenAI, running: Running, query: str) -> None:
+    def test_a_page_that_is_none(self, client: OpenAI, running: RunningGateway, query: str) -> None:
         answer = client.responses.create(model="m", input="Hi")
         refused = running.request("GET", f"/v1/responses/{answer.id}/input_items?{query}")
         assert (refused.status, refused.json["error"]["param"]) == (400, query.partition("=")[0])
@@ -339,7 +341,7 @@ class TestConversations:
             for event in answer if stream else ():
                 assert event is not None
         name, hi, hello = ("user", ["My name is Ada."]), ("user", ["Hi"]), ("assistant", ["Hello"])
-        assert [said(request) for request in scripted.requests] == [
+        assert [turns_of(request) for request in scripted.requests] == [
             [name, hi],
             [name, hi, hello, ("user", ["Who am I?"])],
         ]
@@ -356,7 +358,7 @@ class TestConversations:
     def test_what_is_not_kept_does_not_add_to_it(self, client: OpenAI, scripted: Scripted) -> None:
         conversation = client.conversations.create(items=[user("one")])
         client.responses.create(model="m", input="two", conversation=conversation.id, store=False)
-        assert said(scripted.requests[0]) == [("user", ["one"]), ("user", ["two"])]
+        assert turns_of(scripted.requests[0]) == [("user", ["one"]), ("user", ["two"])]
         assert len(list(client.conversations.items.list(conversation.id))) == 1
 
     def test_ids_that_repeat_hide_nothing(self, client: OpenAI, scripted: Scripted) -> None:
@@ -365,7 +367,7 @@ class TestConversations:
             client.conversations.items.create(conversation.id, items=[user(str(number)) | {"id": "msg_same"}])
         client.responses.create(model="m", input="last", conversation=conversation.id)
         turns = [("user", [str(number)]) for number in range(250)]
-        assert said(scripted.requests[0]) == [*turns, ("user", ["last"])]
+        assert turns_of(scripted.requests[0]) == [*turns, ("user", ["last"])]
 
     def test_an_item_that_is_referred_to_has_one_id_in_each_place(self, client: OpenAI) -> None:
         conversation = client.conversations.create(items=[user("one")])
@@ -386,7 +388,7 @@ class TestConversations:
             pytest.param({"role": "user", "content": "x", "id": "x" * 300}, 200, id="a-long-id"),
         ],
     )
-    def test_odd_items(self, running: Running, item: JSON, status: int) -> None:
+    def test_odd_items(self, running: RunningGateway, item: JSON, status: int) -> None:
         made = running.request("POST", "/v1/conversations", {"items": [item]})
         assert made.status == status
         if status == 200:

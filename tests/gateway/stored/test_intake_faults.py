@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.said import BEGUN, HELLO, Backend, Hanging
-from tests.gateway.serving import PATIENCE, config_for
+from tests.gateway.running_gateway import TIMEOUT, config_for
+from tests.gateway.scripted_backends import FIRST_EVENTS, HELLO, Backend, BlockingBackend
 from tests.gateway.stored.test_background import ENDING, LIFE, until
 from tests.gateway.stored.test_intake import client_of, text_of
 from xenoglot import dialect_registry as dialects
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from pathlib import Path
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.queries import Steps
@@ -123,7 +123,7 @@ class Ailing(Memory):
 @pytest.mark.parametrize("kind", [Failing, Slow])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_k18_k19_an_answer_outlives_a_store_that_fails(
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     kind: type[Memory],
@@ -132,7 +132,7 @@ def test_k18_k19_an_answer_outlives_a_store_that_fails(
     monkeypatch.setattr("xenoglot.gateway.store_service.PATIENCE", 0.05)
     running = gateway_server({"scripted": Scripted(HELLO)}, store=kind())
     answer = running.request("POST", "/v1/responses", {**ASK, "stream": streamed})
-    assert (answer.status, answer.headers["x-xenoglot-state"], answer.broken_off) == (200, NOT_KEPT, False)
+    assert (answer.status, answer.headers["x-xenoglot-state"], answer.truncated) == (200, NOT_KEPT, False)
     assert b"Hello" in answer.body
     assert "the answer is not kept" in caplog.text
     assert "canary" not in caplog.text
@@ -150,7 +150,7 @@ def test_k18_k19_an_answer_outlives_a_store_that_fails(
     ],
 )
 def test_what_needs_the_store_is_told_that_it_fails(
-    gateway_server: Callable[..., Running], method: str, path: str, body: JSON
+    gateway_server: Callable[..., RunningGateway], method: str, path: str, body: JSON
 ) -> None:
     scripted = Scripted(HELLO)
     running = gateway_server({"scripted": scripted}, store=Failing())
@@ -162,12 +162,12 @@ def test_what_needs_the_store_is_told_that_it_fails(
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_k18_a_job_waits_for_the_store(
-    gateway_server: Callable[..., Running],
+    gateway_server: Callable[..., RunningGateway],
     monkeypatch: pytest.MonkeyPatch,
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
     monkeypatch.setattr("xenoglot.gateway.stored.background.AGAIN_SECONDS", (0.01,) * 1000)
-    hanging, store = Hanging(BEGUN, ENDING), Ailing()
+    hanging, store = BlockingBackend(FIRST_EVENTS, ENDING), Ailing()
     running = gateway_server({"scripted": hanging}, store=store)
     with client_of(running) as client:
         conversation = client.conversations.create().id
@@ -175,11 +175,11 @@ def test_k18_a_job_waits_for_the_store(
             model="m", input="Hi", background=True, stream=streamed, conversation=conversation
         )
         name = next(queued).response.id if streamed else queued.id
-        assert hanging.asked.wait(PATIENCE)
+        assert hanging.called.wait(TIMEOUT)
         until(client, name, "in_progress")
         store.ill = True
-        hanging.go_on()
-        assert store.refused.wait(PATIENCE)
+        hanging.resume()
+        assert store.refused.wait(TIMEOUT)
         store.ill = False
         assert until(client, name, "completed", "failed").output_text == "Hello"
         texts = [text_of(item) for item in client.conversations.items.list(conversation, order="asc")]
@@ -189,34 +189,34 @@ def test_k18_a_job_waits_for_the_store(
 
 
 def test_k18_a_job_that_cannot_be_kept_holds_its_conversation_no_longer(
-    gateway_server: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+    gateway_server: Callable[..., RunningGateway], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("xenoglot.gateway.stored.background.AGAIN_SECONDS", ())
     monkeypatch.setattr("xenoglot.gateway.store_service.LEASE", 0.1)
-    hanging, store = Hanging(BEGUN, ENDING), Ailing()
+    hanging, store = BlockingBackend(FIRST_EVENTS, ENDING), Ailing()
     running = gateway_server({"scripted": hanging}, store=store)
     with client_of(running) as client:
         conversation = client.conversations.create().id
         queued = client.responses.create(model="m", input="Hi", background=True, conversation=conversation)
-        assert hanging.asked.wait(PATIENCE)
+        assert hanging.called.wait(TIMEOUT)
         until(client, queued.id, "in_progress")
         store.ill = True
-        hanging.go_on()
-        assert store.refused.wait(PATIENCE)
+        hanging.resume()
+        assert store.refused.wait(TIMEOUT)
         store.ill = False
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         again: JSONObject = {**ASK, "conversation": conversation, "background": True}
         while (answer := running.request("POST", "/v1/responses", again)).status != 200:
             assert time.monotonic() < end, answer.json
 
 
-def test_k19_what_asks_for_no_state_asks_no_store(gateway_server: Callable[..., Running]) -> None:
+def test_k19_what_asks_for_no_state_asks_no_store(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server({"scripted": Scripted(HELLO)}, store=Failing())
     answer = running.request("POST", "/v1/responses", {**ASK, "store": False})
     assert (answer.status, "x-xenoglot-state" in answer.headers) == (200, False)
 
 
-def test_k18_a_disk_that_is_full(gateway_server: Callable[..., Running], tmp_path: Path) -> None:
+def test_k18_a_disk_that_is_full(gateway_server: Callable[..., RunningGateway], tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     running = gateway_server({"scripted": Scripted(HELLO)}, store=SQLite(path))
     first = running.request("POST", "/v1/responses", ASK)
@@ -228,7 +228,7 @@ def test_k18_a_disk_that_is_full(gateway_server: Callable[..., Running], tmp_pat
     assert ["x-xenoglot-state" in answer.headers for answer in (first, second)] == [False, True]
 
 
-def test_off_keeps_nothing(gateway_server: Callable[..., Running]) -> None:
+def test_off_keeps_nothing(gateway_server: Callable[..., RunningGateway]) -> None:
     scripted = Scripted(HELLO)
     running = gateway_server({"scripted": scripted}, config_for("scripted", store=StoreSettings(url="off")))
     answer = running.request("POST", "/v1/responses", ASK)
@@ -247,7 +247,7 @@ def test_off_keeps_nothing(gateway_server: Callable[..., Running]) -> None:
     ],
 )
 def test_what_means_something_kept_is_refused_where_nothing_is(
-    gateway_server: Callable[..., Running], more: JSONObject, status: int, param: str | None
+    gateway_server: Callable[..., RunningGateway], more: JSONObject, status: int, param: str | None
 ) -> None:
     scripted = Scripted(HELLO)
     running = gateway_server({"scripted": scripted}, config_for("scripted", store=StoreSettings(url="off")))
@@ -255,7 +255,7 @@ def test_what_means_something_kept_is_refused_where_nothing_is(
     assert (answer.status, answer.json["error"]["param"], scripted.requests) == (status, param, [])
 
 
-def test_a_history_may_be_no_larger_than_a_request(gateway_server: Callable[..., Running]) -> None:
+def test_a_history_may_be_no_larger_than_a_request(gateway_server: Callable[..., RunningGateway]) -> None:
     scripted = Scripted(HELLO)
     running = gateway_server({"scripted": scripted}, config_for("scripted", server=ServerSettings(body_limit=1000)))
     first = running.request("POST", "/v1/responses", {**ASK, "input": "x" * 700}).json["id"]
@@ -278,11 +278,11 @@ class TestUpstreamsOfTheSameDialect:
     def config_of(**settings: str) -> UpstreamSettings:
         return UpstreamSettings(dialect="responses", base_url="http://upstream.invalid/v1", **settings)  # type: ignore[arg-type]
 
-    def serve(self, gateway_server: Callable[..., Running], upstream: Bytes, **settings: str) -> Running:
+    def serve(self, gateway_server: Callable[..., RunningGateway], upstream: Bytes, **settings: str) -> RunningGateway:
         config = replace(config_for("scripted"), upstreams={"scripted": self.config_of(**settings)})
         return gateway_server({"scripted": upstream}, config)
 
-    def test_they_are_not_asked_to(self, gateway_server: Callable[..., Running], upstream: Bytes) -> None:
+    def test_they_are_not_asked_to(self, gateway_server: Callable[..., RunningGateway], upstream: Bytes) -> None:
         running = self.serve(gateway_server, upstream)
         body = {**ASK, "stream": True, "odd": {"a": [1.5]}}
         events = events_of(running.request("POST", "/v1/responses", body).body)
@@ -301,12 +301,14 @@ class TestUpstreamsOfTheSameDialect:
         assert second == {**body, "store": False, "input": turns}
 
     @pytest.mark.parametrize("tail", [b"data: [DONE]\n\n", b"data: {cut", b"data: {cut\n\n"])
-    def test_what_follows_the_end_breaks_nothing(self, gateway_server: Callable[..., Running], tail: bytes) -> None:
+    def test_what_follows_the_end_breaks_nothing(
+        self, gateway_server: Callable[..., RunningGateway], tail: bytes
+    ) -> None:
         running = self.serve(gateway_server, Bytes(THEIRS, tail))
         answer = running.request("POST", "/v1/responses", {**ASK, "stream": True})
         ended = next(event for event in events_of(answer.body) if event["type"] == "response.completed")
         told = running.request("GET", f"/v1/responses/{ended['response']['id']}")
-        assert (answer.broken_off, told.json) == (False, ended["response"])
+        assert (answer.truncated, told.json) == (False, ended["response"])
 
     @pytest.mark.parametrize(
         ("settings", "more"),
@@ -317,7 +319,7 @@ class TestUpstreamsOfTheSameDialect:
         ],
     )
     def test_bytes_pass_untouched(
-        self, gateway_server: Callable[..., Running], upstream: Bytes, settings: dict[str, str], more: JSONObject
+        self, gateway_server: Callable[..., RunningGateway], upstream: Bytes, settings: dict[str, str], more: JSONObject
     ) -> None:
         running = self.serve(gateway_server, upstream, **settings)
         body = json.dumps({**ASK, "stream": True, **more}, indent=3).encode()
@@ -333,7 +335,7 @@ def events_of(body: bytes) -> Sequence[JSONObject]:
 
 @pytest.mark.parametrize("more", [{}, {"stream": True}, {"background": True}, {"background": True, "stream": True}])
 def test_what_opens_a_tools_server_is_not_kept(
-    gateway_server: Callable[..., Running], tmp_path: Path, more: JSONObject
+    gateway_server: Callable[..., RunningGateway], tmp_path: Path, more: JSONObject
 ) -> None:
     scripted = Scripted(HELLO)
     running = gateway_server({"scripted": scripted}, store=SQLite(tmp_path / "state.db"))
@@ -347,7 +349,7 @@ def test_what_opens_a_tools_server_is_not_kept(
     assert "canary-key" in repr(scripted.requests)
 
 
-def test_what_is_too_old_is_forgotten_beside_new_answers(gateway_server: Callable[..., Running]) -> None:
+def test_what_is_too_old_is_forgotten_beside_new_answers(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server(
         {"scripted": Scripted(HELLO)}, config_for("scripted", store=StoreSettings(max_age_days=1.0))
     )
@@ -358,7 +360,7 @@ def test_what_is_too_old_is_forgotten_beside_new_answers(gateway_server: Callabl
     old = running.request("POST", "/v1/responses", ASK).json["id"]
     now[0] += 2 * 86_400
     new = running.request("POST", "/v1/responses", ASK).json["id"]
-    for _ in range(int(PATIENCE * 100)):
+    for _ in range(int(TIMEOUT * 100)):
         if running.request("GET", f"/v1/responses/{old}").status == 404:
             break
     found = [running.request("GET", f"/v1/responses/{name}").status for name in (old, new)]

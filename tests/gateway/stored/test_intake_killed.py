@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from openai import OpenAI
 
 from tests.architecture.tree import ROOT
-from tests.gateway.said import HELLO
-from tests.gateway.stored.test_intake import client_of, said
+from tests.gateway.scripted_backends import HELLO
+from tests.gateway.stored.test_intake import client_of, turns_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.store.sqlite import SQLite
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
 
 
-def test_nothing_finished_is_lost(gateway_server: Callable[..., Running], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.gateway.serves", str(tmp_path / "state.db")]
+def test_nothing_finished_is_lost(gateway_server: Callable[..., RunningGateway], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.gateway.stored.gateway_program", str(tmp_path / "state.db")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
@@ -40,7 +40,7 @@ def test_nothing_finished_is_lost(gateway_server: Callable[..., Running], tmp_pa
     with client_of(running) as client:
         assert client.responses.retrieve(answer.id) == answer
         client.responses.create(model="m", input="And?", previous_response_id=answer.id)
-        assert said(scripted.requests[0]) == [("user", ["Hi"]), ("assistant", ["Hello"]), ("user", ["And?"])]
+        assert turns_of(scripted.requests[0]) == [("user", ["Hi"]), ("assistant", ["Hello"]), ("user", ["And?"])]
         assert client.responses.retrieve(making.id).status in ("queued", "in_progress")
         keeper.now = lambda: time.time() + 60
         assert client.responses.retrieve(making.id).status == "failed"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import BEGUN
+from tests.gateway.scripted_backends import FIRST_EVENTS
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.targets import StreamBuffer
@@ -48,28 +48,28 @@ class Source:
 
 
 async def test_what_is_still_being_read_is_closed_with_the_rest() -> None:
-    source = Source(BEGUN)
+    source = Source(FIRST_EVENTS)
     answer = await begun(source.answer, StreamBuffer(seconds=0.001))
     before = asyncio.all_tasks()
     assert isinstance(answer, EventAnswer)
-    assert await anext(answer.batches) == BEGUN
+    assert await anext(answer.batches) == FIRST_EVENTS
     await answer.aclose()
     await answer.aclose()
     assert (source.ends, len(asyncio.all_tasks()) < len(before)) == (["closed"], True)
 
 
 async def test_what_was_still_being_read_is_read_on() -> None:
-    source = Source(BEGUN, (Failed(failure=CUT),))
+    source = Source(FIRST_EVENTS, (Failed(failure=CUT),))
     answer = await begun(source.answer, StreamBuffer(seconds=0.001))
     source.more.set()
     assert isinstance(answer, EventAnswer)
-    assert [batch async for batch in answer.batches] == [BEGUN, (Failed(failure=CUT),)]
+    assert [batch async for batch in answer.batches] == [FIRST_EVENTS, (Failed(failure=CUT),)]
     await answer.aclose()
     assert source.ends == ["closed"]
 
 
 async def test_u13_what_fails_while_it_is_held_back_has_not_begun() -> None:
-    source = Source(BEGUN, (Failed(failure=CUT),))
+    source = Source(FIRST_EVENTS, (Failed(failure=CUT),))
     source.more.set()
     with pytest.raises(FailureError) as caught:
         await begun(source.answer, StreamBuffer(seconds=3600.0))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.loss import Losses
@@ -33,7 +33,7 @@ from xenoglot.store.records import Retention, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.gateway.serving import Running
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.backends.backend import Answer
     from xenoglot.gateway.config.settings import Preserve
     from xenoglot.model.content import Part
@@ -63,7 +63,7 @@ def answered(*parts: Part) -> Response:
     return Response(id="1", model="m", created=1, candidates=(Candidate(content=parts, finish=finish),))
 
 
-class House:
+class PreservingBackends:
     """Backends that preserve into one store."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class House:
         self.now = NOW
         self.keeper = StoreService(self.store, PLENTY, now=lambda: self.now)
 
-    def ask(
+    def answer(
         self,
         backend: Scripted,
         dialect: str,
@@ -141,9 +141,9 @@ def anthropic(*content: JSON) -> JSONObject:
 
 @pytest.mark.parametrize(("dialect", "turns"), [("chat", CHAT_TURNS), ("messages", MESSAGES_TURNS)])
 def test_deepseek_gets_its_reasoning_back_pitfall_53(dialect: str, turns: list[JSON]) -> None:
-    house, backend = House(), Scripted(read("chat", DEEPSEEK))
-    house.ask(backend, dialect, turns[:1])
-    sent = wire(house.ask(backend, dialect, turns), "chat")
+    backends, backend = PreservingBackends(), Scripted(read("chat", DEEPSEEK))
+    backends.answer(backend, dialect, turns[:1])
+    sent = wire(backends.answer(backend, dialect, turns), "chat")
     assert sent["messages"][1]["reasoning_content"] == "Lyon it is."
     assert [call["id"] for call in sent["messages"][1]["tool_calls"]] == ["call_1"]
 
@@ -158,8 +158,8 @@ def test_deepseek_gets_its_reasoning_back_pitfall_53(dialect: str, turns: list[J
     ],
 )
 def test_anthropic_gets_its_seals_back_through_a_client_that_strips_pitfall_50(content: list[JSON]) -> None:
-    house, backend = House(), Scripted(read("messages", anthropic(*content)))
-    house.ask(backend, "chat", [ASK])
+    backends, backend = PreservingBackends(), Scripted(read("messages", anthropic(*content)))
+    backends.answer(backend, "chat", [ASK])
     calls = [{**CALL, "id": block["id"]} for block in content if block["type"] == "tool_use"]
     words = "".join(block["text"] for block in content if block["type"] == "text")
     turns = [
@@ -167,22 +167,22 @@ def test_anthropic_gets_its_seals_back_through_a_client_that_strips_pitfall_50(c
         {"role": "assistant", "content": words or None, "tool_calls": calls},
         *({**RESULT, "tool_call_id": call["id"]} for call in calls),
     ]
-    assert wire(house.ask(backend, "chat", turns), "messages")["messages"][1]["content"] == content
+    assert wire(backends.answer(backend, "chat", turns), "messages")["messages"][1]["content"] == content
 
 
 def test_words_without_their_seal_are_replaced_by_the_thought_itself_pitfall_50() -> None:
-    house, backend = House(), Scripted(read("messages", anthropic(THINKING, TOOL_USE)))
-    house.ask(backend, "chat", [ASK])
+    backends, backend = PreservingBackends(), Scripted(read("messages", anthropic(THINKING, TOOL_USE)))
+    backends.answer(backend, "chat", [ASK])
     turns = [ASK, {**CHAT_TURNS[1], "reasoning_content": "Lyon it is."}, RESULT]  # type: ignore[dict-item]  # an object
-    assert wire(house.ask(backend, "chat", turns), "messages")["messages"][1]["content"] == [THINKING, TOOL_USE]
+    assert wire(backends.answer(backend, "chat", turns), "messages")["messages"][1]["content"] == [THINKING, TOOL_USE]
 
 
 def test_what_a_client_brings_back_itself_stays_pitfall_50() -> None:
-    house, backend = House(), Scripted(read("messages", anthropic(THINKING, TOOL_USE)))
-    house.ask(backend, "messages", [ASK])
+    backends, backend = PreservingBackends(), Scripted(read("messages", anthropic(THINKING, TOOL_USE)))
+    backends.answer(backend, "messages", [ASK])
     other = {**THINKING, "signature": "b3RoZXI"}
     turns = [ASK, {"role": "assistant", "content": [other, TOOL_USE]}, MESSAGES_TURNS[2]]
-    assert wire(house.ask(backend, "messages", turns), "messages")["messages"] == turns
+    assert wire(backends.answer(backend, "messages", turns), "messages")["messages"] == turns
 
 
 GEMINI = {
@@ -208,19 +208,19 @@ GEMINI = {
 
 @pytest.mark.parametrize(("dialect", "turns"), [("chat", CHAT_TURNS), ("messages", MESSAGES_TURNS)])
 def test_gemini_gets_its_signature_back_on_the_call_pitfall_52(dialect: str, turns: list[JSON]) -> None:
-    house, backend = House(), Scripted(read("gemini", GEMINI))
-    house.ask(backend, dialect, turns[:1])
-    sent = wire(house.ask(backend, dialect, turns), "gemini")
+    backends, backend = PreservingBackends(), Scripted(read("gemini", GEMINI))
+    backends.answer(backend, dialect, turns[:1])
+    sent = wire(backends.answer(backend, dialect, turns), "gemini")
     (part,) = [part for turn in sent["contents"] for part in turn["parts"] if "functionCall" in part]
     assert part["thoughtSignature"] == "c2VhbA=="
 
 
 def test_a_turn_without_calls_is_found_by_its_words_pitfall_58() -> None:
-    house = House()
+    backends = PreservingBackends()
     backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), Text(text="It rains.")))
-    house.ask(backend, "chat", [ASK])
+    backends.answer(backend, "chat", [ASK])
     turns = [ASK, {"role": "assistant", "content": "It rains.\n"}, ASK]
-    content = house.ask(backend, "chat", turns).messages[1].content
+    content = backends.answer(backend, "chat", turns).messages[1].content
     assert content[0] == Reasoning(text="hm", signature="s", origin=SIGNED)
 
 
@@ -241,19 +241,19 @@ def thoughts(request: Request) -> list[Part]:
     ],
 )
 def test_only_the_same_client_and_upstream_meet_it_again(who: dict[str, str], found: bool) -> None:  # noqa: FBT001  a column
-    house = House()
-    house.ask(THOUGHT, "chat", [ASK])
-    request = house.ask(THOUGHT, "chat", CHAT_TURNS, owner=who["owner"], place=who["place"])
+    backends = PreservingBackends()
+    backends.answer(THOUGHT, "chat", [ASK])
+    request = backends.answer(THOUGHT, "chat", CHAT_TURNS, owner=who["owner"], place=who["place"])
     assert bool(thoughts(request)) == found
 
 
 def test_an_id_that_another_call_has_tells_nothing() -> None:
     """Servers count their calls from 0 in every conversation."""
-    house = House()
-    house.ask(THOUGHT, "chat", [ASK])
+    backends = PreservingBackends()
+    backends.answer(THOUGHT, "chat", [ASK])
     other = {**CALL, "function": {"name": "weather", "arguments": '{"city": "Nice"}'}}
     turns = [ASK, {"role": "assistant", "content": None, "tool_calls": [other]}, RESULT]
-    assert thoughts(house.ask(THOUGHT, "chat", turns)) == []
+    assert thoughts(backends.answer(THOUGHT, "chat", turns)) == []
 
 
 OLLAMA_CALL = {"function": {"name": "weather", "arguments": {"city": "Lyon"}}}
@@ -269,9 +269,9 @@ def test_calls_without_ids_are_found_by_what_they_ask_behind_the_same_words_pitf
     asked: str,
     found: bool,  # noqa: FBT001  a column
 ) -> None:
-    house, backend = House(), Scripted(read("gemini", GEMINI))
-    house.ask(backend, "ollama", [ASK])
-    request = house.ask(backend, "ollama", [{**ASK, "content": asked}, *OLLAMA_TURNS[1:]])
+    backends, backend = PreservingBackends(), Scripted(read("gemini", GEMINI))
+    backends.answer(backend, "ollama", [ASK])
+    request = backends.answer(backend, "ollama", [{**ASK, "content": asked}, *OLLAMA_TURNS[1:]])
     (call,) = [part for turn in request.messages for part in turn.content if isinstance(part, ToolCall)]
     assert (call.extra is not None and call.extra.fields == {"thoughtSignature": "c2VhbA=="}) == found
 
@@ -288,11 +288,15 @@ class Listening(Scripted):
 
 def test_nobody_loses_what_was_put_back() -> None:
     """pitfall-52: Gemini takes no thought back that it did not sign. A client that left it out lost nothing by that."""
-    house, losses, backend = House(), Losses(strict=True), Listening(answered(Reasoning(text="hm"), WEATHER))
-    house.ask(backend, "chat", [ASK])
+    backends, losses, backend = (
+        PreservingBackends(),
+        Losses(strict=True),
+        Listening(answered(Reasoning(text="hm"), WEATHER)),
+    )
+    backends.answer(backend, "chat", [ASK])
     turns = [ASK, {"role": "assistant", "content": None, "tool_calls": [{**CALL, "odd": 1}]}, RESULT]
     call = Call(request=get("chat").decode_request({"model": "m", "messages": turns}), losses=losses)
-    asyncio.run(spent(ReasoningCacheBackend(backend, house.keeper, "ann", "main"), call))
+    asyncio.run(spent(ReasoningCacheBackend(backend, backends.keeper, "ann", "main"), call))
     assert thoughts(backend.call.request) == [Reasoning(text="hm")]
     get("gemini").encode_request(backend.call.request, backend.call.losses, Target())
     told = [(loss.where, loss.what) for loss in losses if loss.where.startswith("$.messages[1].content")]
@@ -302,35 +306,35 @@ def test_nobody_loses_what_was_put_back() -> None:
 
 
 def test_what_is_too_old_is_gone() -> None:
-    house = House()
-    house.ask(THOUGHT, "chat", [ASK])
-    assert asyncio.run(house.store.sweep(NOW + PLENTY.max_age + 1, PLENTY, 100)) == len(keys((WEATHER,)))
-    assert thoughts(house.ask(THOUGHT, "chat", CHAT_TURNS)) == []
+    backends = PreservingBackends()
+    backends.answer(THOUGHT, "chat", [ASK])
+    assert asyncio.run(backends.store.sweep(NOW + PLENTY.max_age + 1, PLENTY, 100)) == len(keys((WEATHER,)))
+    assert thoughts(backends.answer(THOUGHT, "chat", CHAT_TURNS)) == []
 
 
 def test_a_store_that_fails_keeps_nobody_from_asking(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise StoreError("gone")
 
-    house = House()
+    backends = PreservingBackends()
     for name in ("keep", "recall"):
-        monkeypatch.setattr(house.store, name, fail)
-    house.ask(THOUGHT, "chat", [ASK])
-    assert thoughts(house.ask(THOUGHT, "chat", CHAT_TURNS)) == []
+        monkeypatch.setattr(backends.store, name, fail)
+    backends.answer(THOUGHT, "chat", [ASK])
+    assert thoughts(backends.answer(THOUGHT, "chat", CHAT_TURNS)) == []
 
 
 def test_it_is_kept_before_the_client_can_know_that_the_answer_is_over() -> None:
-    house = House()
+    backends = PreservingBackends()
 
     async def look() -> list[bool]:
-        answer = await ReasoningCacheBackend(THOUGHT, house.keeper, "ann", "main").answer(
+        answer = await ReasoningCacheBackend(THOUGHT, backends.keeper, "ann", "main").answer(
             Call(request=Request(model="m"), losses=Losses())
         )
         assert isinstance(answer, EventAnswer)
         *_, key = keys((WEATHER,))
         seen = []
         async for batch in answer.batches:
-            known = await house.store.recall("ann", key, "main")
+            known = await backends.store.recall("ann", key, "main")
             seen.append((any(isinstance(event, Finished) for event in batch), known is not None))
         return [ended == known for ended, known in seen]
 
@@ -401,7 +405,7 @@ class Measuring(Scripted):
         return sum(len(message.content) for message in call.request.messages)
 
 
-def test_what_is_put_back_is_counted(gateway_server: Callable[..., Running]) -> None:
+def test_what_is_put_back_is_counted(gateway_server: Callable[..., RunningGateway]) -> None:
     backend = Measuring(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
     upstream = UpstreamSettings(dialect="messages", base_url="http://upstream.invalid", preserve_reasoning=True)
     running = gateway_server({"scripted": backend}, config_for("scripted", upstreams={"scripted": upstream}))
@@ -410,7 +414,7 @@ def test_what_is_put_back_is_counted(gateway_server: Callable[..., Running]) -> 
     assert json.loads(counted.body) == {"input_tokens": 4}
 
 
-def test_the_configuration_turns_it_on(gateway_server: Callable[..., Running]) -> None:
+def test_the_configuration_turns_it_on(gateway_server: Callable[..., RunningGateway]) -> None:
     """The keys are two clients': the same ids, and neither meets what the other was told."""
     backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
     upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve_reasoning=True)
@@ -443,7 +447,7 @@ def test_the_configuration_turns_it_on(gateway_server: Callable[..., Running]) -
     ],
 )
 def test_for_whom_it_is_kept(
-    gateway_server: Callable[..., Running], dialect: str, preserve: Preserve, *, kept: bool
+    gateway_server: Callable[..., RunningGateway], dialect: str, preserve: Preserve, *, kept: bool
 ) -> None:
     """findings-clients-5: bytes pass untouched for clients of the upstream's dialect, unless all is to be kept."""
     backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
@@ -473,21 +477,21 @@ def test_what_holds_where_nothing_is_set(host: str, preserve: Preserve | None, *
 
 def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted look-ups: an upstream without reasoning costs none, however long the history."""
-    house, asked = House(), []
-    recall = house.store.recall
+    backends, asked = PreservingBackends(), []
+    recall = backends.store.recall
 
     async def counted(owner: str, key: str, place: str) -> bytes | None:
         asked.append(key)
         return await recall(owner, key, place)
 
-    monkeypatch.setattr(house.store, "recall", counted)
+    monkeypatch.setattr(backends.store, "recall", counted)
     plain = Scripted(answered(WEATHER))
-    house.ask(plain, "chat", [ASK])
-    house.ask(plain, "chat", CHAT_TURNS)
-    assert (asked, house.keeper.stored) == ([], set())
-    house.ask(THOUGHT, "chat", [ASK])
-    house.ask(plain, "chat", CHAT_TURNS)
-    assert (len(asked), house.keeper.stored) == (1, {"main"})
+    backends.answer(plain, "chat", [ASK])
+    backends.answer(plain, "chat", CHAT_TURNS)
+    assert (asked, backends.keeper.stored) == ([], set())
+    backends.answer(THOUGHT, "chat", [ASK])
+    backends.answer(plain, "chat", CHAT_TURNS)
+    assert (len(asked), backends.keeper.stored) == (1, {"main"})
 
 
 def test_the_flag() -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tests.gateway.batch_backend import Halting
+from tests.gateway.batches.batch_requests import PartlyAnsweringBackend
 from xenoglot.gateway import app as gateways
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.embedded import EMBEDDED
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer, Call
 
 
-class Telling(Halting):
+class ReportingBackend(PartlyAnsweringBackend):
     """Says on standard output what it is asked, and when all wait."""
 
     async def answer(self, call: Call) -> Answer:
         """Answer, or wait."""
         part = call.request.messages[0].content[0]
-        say(f"asked {getattr(part, 'text', '')}")
-        if self.left == 0:
-            say("halted")
+        print_line(f"asked {getattr(part, 'text', '')}")
+        if self.remaining == 0:
+            print_line("halted")
         return await super().answer(call)
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Write a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -44,11 +44,11 @@ async def main(path: str, count: int, ahead: float) -> None:
     """Serve until stopped."""
     gateways.TAKE_UP_SECONDS = 0.0
     config = check({"server": {"port": 0, "drain_seconds": 0}}, {}, "the test")
-    gateway = Gateway(config, {EMBEDDED: Telling(count)}, embedded_model="m", store=SQLite(path))
+    gateway = Gateway(config, {EMBEDDED: ReportingBackend(count)}, embedded_model="m", store=SQLite(path))
     assert gateway.keeper is not None
     gateway.keeper.now = lambda: time.time() + ahead
     with bind("127.0.0.1", 0) as listener:
-        say(f"{listener.getsockname()[1]}")
+        print_line(f"{listener.getsockname()[1]}")
         await GatewayServer(gateway).serve([listener])
         await gateway.aclose()
 

@@ -7,8 +7,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.gateway.said import HELLO, Backend
-from tests.gateway.serving import PATIENCE
+from tests.gateway.running_gateway import TIMEOUT
+from tests.gateway.scripted_backends import HELLO, Backend
 from xenoglot.backends.scripted import Scripted
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 CHAT = "/v1/chat/completions"
-OVER = ("completed", "failed", "cancelled", "expired")
+FINISHED = ("completed", "failed", "cancelled", "expired")
 
 
 def body(text: str = "Hi", **more: JSON) -> JSONObject:
@@ -29,7 +29,7 @@ def body(text: str = "Hi", **more: JSON) -> JSONObject:
     return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **more}
 
 
-def line(name: str, said: JSONObject | None = None, url: str = CHAT) -> bytes:
+def input_line(name: str, said: JSONObject | None = None, url: str = CHAT) -> bytes:
     """Return a line of an input file."""
     return json.dumps({"custom_id": name, "method": "POST", "url": url, "body": said or body(name)}).encode()
 
@@ -44,7 +44,7 @@ def jsonl(*lines: bytes) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
-def send(client: OpenAI, data: bytes, endpoint: Any = CHAT, window: Any = "24h") -> Batch:  # noqa: ANN401  more than the SDK names
+def create_batch(client: OpenAI, data: bytes, endpoint: Any = CHAT, window: Any = "24h") -> Batch:  # noqa: ANN401  more than the SDK names
     """Upload a file and make a batch of it."""
     file = client.files.create(file=("in.jsonl", data), purpose="batch")
     return client.batches.create(
@@ -54,9 +54,9 @@ def send(client: OpenAI, data: bytes, endpoint: Any = CHAT, window: Any = "24h")
     )
 
 
-def until(client: OpenAI, name: str, *statuses: str) -> Batch:
+def wait_for_status(client: OpenAI, name: str, *statuses: str) -> Batch:
     """Ask for a batch until it has one of the statuses."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while True:
         batch = client.batches.retrieve(name)
         if batch.status in statuses:
@@ -65,9 +65,9 @@ def until(client: OpenAI, name: str, *statuses: str) -> Batch:
         time.sleep(0.005)
 
 
-def until_ended(client: Anthropic, name: str) -> MessageBatch:
+def wait_until_ended(client: Anthropic, name: str) -> MessageBatch:
     """Ask for a batch of messages until it has ended."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while True:
         batch = client.messages.batches.retrieve(name)
         if batch.processing_status == "ended":
@@ -76,7 +76,7 @@ def until_ended(client: Anthropic, name: str) -> MessageBatch:
         time.sleep(0.005)
 
 
-def told(client: OpenAI, file: str | None) -> dict[str, JSONObject]:
+def output_lines(client: OpenAI, file: str | None) -> dict[str, JSONObject]:
     """Return the lines of a file by their ids, of which none comes twice."""
     if file is None:
         return {}
@@ -86,18 +86,18 @@ def told(client: OpenAI, file: str | None) -> dict[str, JSONObject]:
     return by_name
 
 
-class Halting(Backend):
+class PartlyAnsweringBackend(Backend):
     """Says hello to the first `count` requests, and waits for ever with the others; it keeps what it was asked."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
-        self.asked: list[str] = []
-        self.left = count
-        self.broken_off = 0
+        self.received: list[str] = []
+        self.remaining = count
+        self.cancelled = 0
         self._hello = Scripted(HELLO)
         self._waiting: list[asyncio.Future[None]] = []
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let those go on who wait; to be called from another thread."""
         for one in self._waiting:
             one.get_loop().call_soon_threadsafe(one.set_result, None)
@@ -105,13 +105,13 @@ class Halting(Backend):
     async def answer(self, call: Call) -> Answer:
         """Say hello, or wait."""
         part = call.request.messages[0].content[0]
-        self.asked.append(getattr(part, "text", ""))
-        self.left -= 1
-        if self.left < 0:
+        self.received.append(getattr(part, "text", ""))
+        self.remaining -= 1
+        if self.remaining < 0:
             self._waiting.append(asyncio.get_running_loop().create_future())
             try:
                 await self._waiting[-1]
             except asyncio.CancelledError:
-                self.broken_off += 1
+                self.cancelled += 1
                 raise
         return await self._hello.answer(call)

@@ -37,7 +37,7 @@ CHAT: JSONObject = {"model": "m", "messages": [{"role": "user", "content": "Hi"}
 MESSAGES: JSONObject = {**CHAT, "max_tokens": 16}
 PATHS: dict[str, JSONObject] = {"/v1/chat/completions": CHAT, "/v1/messages": MESSAGES}
 
-BEGUN = (Started(id="answer-1", model="m", created=1), BlockStarted(part=Text(text="")), TextDelta(text="Hel"))
+FIRST_EVENTS = (Started(id="answer-1", model="m", created=1), BlockStarted(part=Text(text="")), TextDelta(text="Hel"))
 
 
 class Backend:
@@ -62,21 +62,21 @@ class Backend:
         """Hold nothing."""
 
 
-class Hanging(Backend):
+class BlockingBackend(Backend):
     """Says `begun`, if anything, and waits until it is told to `go_on`; it notices when it is stopped."""
 
     def __init__(self, begun: Sequence[Event] = (), ending: Sequence[Event] = ()) -> None:
         super().__init__()
-        self.asked = threading.Event()
-        self.stopped = threading.Event()
+        self.called = threading.Event()
+        self.cancelled = threading.Event()
         self._begun = begun
         self._ending = ending
-        self._goes_on: asyncio.Future[None] | None = None
+        self._resumed: asyncio.Future[None] | None = None
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Say the ending; to be called from another thread, after `asked` is set."""
-        assert self._goes_on is not None
-        self._goes_on.get_loop().call_soon_threadsafe(self._goes_on.set_result, None)
+        assert self._resumed is not None
+        self._resumed.get_loop().call_soon_threadsafe(self._resumed.set_result, None)
 
     async def answer(self, _call: Call) -> Answer:
         """Begin, and hang; or hang at once."""
@@ -91,15 +91,15 @@ class Hanging(Backend):
         yield self._ending
 
     async def _hang(self) -> None:
-        self._goes_on = asyncio.get_running_loop().create_future()
-        self.asked.set()
+        self._resumed = asyncio.get_running_loop().create_future()
+        self.called.set()
         try:
-            await self._goes_on
+            await self._resumed
         finally:
-            self.stopped.set()
+            self.cancelled.set()
 
 
-class HangingBytes(Hanging):
+class BlockingBytesBackend(BlockingBackend):
     """Passes `data` on, in the dialect of the client, and waits."""
 
     def __init__(self, data: bytes) -> None:
@@ -118,10 +118,10 @@ class HangingBytes(Hanging):
         await self._hang()
 
 
-class Endless(Backend):
+class EndlessBackend(Backend):
     """Talks for as long as it is asked for more; `said` is how many pieces that were."""
 
-    said = 0
+    sent = 0
 
     async def answer(self, _call: Call) -> Answer:
         """Begin."""
@@ -129,13 +129,13 @@ class Endless(Backend):
         return EventAnswer(batches=batches, aclose=batches.aclose)
 
     async def _batches(self) -> AsyncGenerator[Sequence[Event], None]:
-        yield BEGUN
+        yield FIRST_EVENTS
         while True:
-            self.said += 1
+            self.sent += 1
             yield (TextDelta(text="x"),)
 
 
-class Broken(Backend):
+class FailingBackend(Backend):
     """Fails as only a bug fails, with words that nobody should see."""
 
     async def answer(self, call: Call) -> Answer:
@@ -143,7 +143,7 @@ class Broken(Backend):
         raise RuntimeError(f"canary-of-the-prompt: {call.request.messages}")
 
 
-class Limited(Backend):
+class RateLimitedBackend(Backend):
     """Answers, or refuses, with rate limits."""
 
     def __init__(self, limits: RateLimits, *, failing: bool) -> None:
@@ -163,7 +163,7 @@ async def _once(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event], None
     yield events
 
 
-class Counting(Backend):
+class CountingBackend(Backend):
     """Knows its tokens."""
 
     async def count(self, _call: Call) -> int | None:

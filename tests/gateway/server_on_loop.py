@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tests.backends.wire import becomes, turns
-from tests.gateway.serving import config_for
+from tests.gateway.running_gateway import config_for
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.settings import ConnectionSettings
 from xenoglot.gateway.http.server import HTTPServer
@@ -27,14 +27,14 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEALTHY = b'{"status":"ok"}'
 
 
-def post(path: str, body: JSON | bytes, *headers: str) -> bytes:
+def post_bytes(path: str, body: JSON | bytes, *headers: str) -> bytes:
     """Return the bytes of a request."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(data)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + data
 
 
-class Client:
+class RawConnection:
     """One connection, from the client's side."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,11 +45,11 @@ class Client:
         """Send bytes, without waiting for anything."""
         self.writer.write(data)
 
-    async def until(self, mark: bytes) -> bytes:
+    async def read_until(self, mark: bytes) -> bytes:
         """Return what comes, up to and including `mark`."""
         return await self.reader.readuntil(mark)
 
-    async def rest(self) -> bytes:
+    async def read_to_end(self) -> bytes:
         """Return all that comes until the server closes; a reset ends it with `<reset>`."""
         pieces = []
         try:
@@ -59,10 +59,10 @@ class Client:
             pieces.append(b"<reset>")
         return b"".join(pieces)
 
-    async def ask(self, data: bytes) -> bytes:
+    async def exchange(self, data: bytes) -> bytes:
         """Send bytes and return all that comes until the server closes."""
         self.send(data)
-        return await self.rest()
+        return await self.read_to_end()
 
     async def close(self) -> None:
         """Close."""
@@ -73,18 +73,18 @@ class Client:
             return
 
 
-class Stage:
+class ServerOnLoop:
     """A server, and clients of it; all are gone in the end."""
 
     def __init__(self, server: HTTPServer[Gateway], address: tuple[str, int]) -> None:
         self.server = server
-        self.clients: list[Client] = []
+        self.clients: list[RawConnection] = []
         self._address = address
 
-    async def connect(self) -> Client:
+    async def connect(self) -> RawConnection:
         """Return a connection that the server has taken."""
         before = len(self.server.connections)
-        client = Client(*await asyncio.open_connection(*self._address, limit=2**24))
+        client = RawConnection(*await asyncio.open_connection(*self._address, limit=2**24))
         self.clients.append(client)
         for _ in range(100):  # or it was taken in another's place
             if len(self.server.connections) != before:
@@ -93,19 +93,19 @@ class Stage:
         await turns()
         return client
 
-    async def ask(self, data: bytes) -> bytes:
+    async def exchange(self, data: bytes) -> bytes:
         """Return what comes on a connection of its own until the server closes it."""
-        return await (await self.connect()).ask(data)
+        return await (await self.connect()).exchange(data)
 
 
 @asynccontextmanager
-async def serving(backend: Backend, config: Config | None = None, **bounds: float) -> AsyncIterator[Stage]:
+async def serve_on_loop(backend: Backend, config: Config | None = None, **bounds: float) -> AsyncIterator[ServerOnLoop]:
     """Serve `backend` on the running loop."""
     config = config or config_for("scripted")
     config = replace(config, server=replace(config.server, connections=ConnectionSettings(**bounds)))  # type: ignore[arg-type]
     gateway = Gateway(config, {"scripted": backend})
     with bind("127.0.0.1", 0) as listener:
-        stage = Stage(HTTPServer(gateway), listener.getsockname()[:2])
+        stage = ServerOnLoop(HTTPServer(gateway), listener.getsockname()[:2])
         stage.server.open([listener])
         try:
             yield stage

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from tests.gateway.said import HELLO, Backend
+from tests.gateway.scripted_backends import HELLO, Backend
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.embedded import EMBEDDED
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer, Call
 
 
-class Halting(Backend):
+class StreamBlockingBackend(Backend):
     """Says hello to whoever asks for a whole answer; to others nothing, ever."""
 
     hello = Scripted(HELLO)
@@ -33,7 +33,7 @@ class Halting(Backend):
 async def main(path: str) -> None:
     """Serve until killed."""
     config = check({"server": {"port": 0}}, {}, "the test")
-    gateway = Gateway(config, {EMBEDDED: Halting()}, embedded_model="m", store=SQLite(path))
+    gateway = Gateway(config, {EMBEDDED: StreamBlockingBackend()}, embedded_model="m", store=SQLite(path))
     with bind("127.0.0.1", 0) as listener:
         sys.stdout.write(f"{listener.getsockname()[1]}\n")
         sys.stdout.flush()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.said import HELLO
-from tests.gateway.serving_asgi import ASGIServer
+from tests.gateway.asgi_server import ASGIServer
+from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.load import Config
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 SERVERS = ("native", "asgi")
 """What `gateway_server` can be parametrized with."""
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """Seconds after which something that has to happen has not."""
 
 
-class Answer:
+class GatewayResponse:
     """A response: its status, its headers by lower-case names, its body, and whether that was broken off."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.getheaders()}
-        self.broken_off = False
+        self.truncated = False
         try:
             self.body = response.read()
         except http.client.IncompleteRead as error:
-            self.body, self.broken_off = error.partial, True
+            self.body, self.truncated = error.partial, True
 
     @property
     def json(self) -> JSON:
@@ -60,7 +60,7 @@ class Answer:
         return json.loads(self.body)
 
 
-class Running:
+class RunningGateway:
     """A gateway that serves at `url`, by our own server or by uvicorn's. Its backends live in its thread's loop."""
 
     def __init__(self, gateway: Gateway, *, asgi: bool = False) -> None:
@@ -75,10 +75,10 @@ class Running:
 
     def request(
         self, method: str, path: str, body: JSON | bytes = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> GatewayResponse:
         """Send one request and return its answer; a `body` that is not bytes goes as JSON."""
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         try:
             connection.putrequest(method, path, skip_host="host" in (headers or {}), skip_accept_encoding=True)
             for name, value in (headers or {}).items():
@@ -86,13 +86,13 @@ class Running:
             if data is not None:
                 connection.putheader("content-length", str(len(data)))
             connection.endheaders(data)
-            return Answer(connection.getresponse())
+            return GatewayResponse(connection.getresponse())
         finally:
             connection.close()
 
     def connect(self) -> socket.socket:
         """Return a plain connection, for what no client would send."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT)
 
     def exchange(self, data: bytes) -> bytes:
         """Send bytes, and return all that comes until the gateway closes."""
@@ -104,15 +104,15 @@ class Running:
         """Send it a signal to stop, as far as a thread can get one."""
         self._server.handle_exit(signal.SIGTERM, None)
 
-    def wait_until_it_refuses(self) -> None:
+    def wait_until_refused(self) -> None:
         """Wait until it takes no connections any more."""
-        assert self._server.draining.wait(PATIENCE)
+        assert self._server.draining.wait(TIMEOUT)
         with pytest.raises(ConnectionRefusedError):
             self.connect()
 
     def join(self) -> None:
         """Wait until it has stopped."""
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
 
     def stop(self) -> None:
@@ -176,7 +176,7 @@ class AccessLines(logging.Handler):
 
     def next(self) -> JSON:
         """Wait for the next line, and return what it says."""
-        return json.loads(self._lines.get(timeout=PATIENCE))
+        return json.loads(self._lines.get(timeout=TIMEOUT))
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -200,7 +200,7 @@ def read_until(connection: socket.socket, mark: bytes) -> bytes:
     return data
 
 
-def endpoints() -> tuple[EndpointRow, ...]:
+def endpoint_rows() -> tuple[EndpointRow, ...]:
     """Return the rows of the route table."""
     return Gateway(config_for("scripted"), {"scripted": Scripted(HELLO)}).routes.endpoints
 
@@ -220,14 +220,14 @@ def config_for(*names: str, **changes: object) -> Config:
     return replace(Config(server=ServerSettings(drain_seconds=0.0), upstreams=upstreams), **changes)
 
 
-def run(
+def run_gateway(
     backends: Mapping[str, Backend],
     config: Config | None = None,
     embedded_model: str | None = None,
     store: Store | None = None,
     *,
     asgi: bool = False,
-) -> Running:
+) -> RunningGateway:
     """Return a running gateway; without `config`, the lone backend answers to every name."""
     gateway = Gateway(config or config_for(*backends), backends, embedded_model=embedded_model, store=store)
-    return Running(gateway, asgi=asgi)
+    return RunningGateway(gateway, asgi=asgi)
