@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DirectExchange:
-    """An exchange that is all there before it begins; `status`, `answered` and `body` are what came of it."""
+    """An exchange that is all there before it begins; `status`, `response_headers` and `body` are what came of it."""
 
     def __init__(
         self,

@@ -177,7 +177,7 @@ class Busy(Tokenizing):
 
 @pytest.mark.parametrize("first", [Backend(), Busy()], ids=["knows-none", "is-busy"])
 def test_of_several_targets_another_tokenizes(
-    gateway_server: Callable[..., Running], access_lines: AccessLines, first: Backend
+    gateway_server: Callable[..., RunningGateway], access_lines: AccessLines, first: Backend
 ) -> None:
     targets = (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))
     config = config_for("a", "b", models=(Named(name="m", targets=targets, strategy="ordered"),))
@@ -188,12 +188,12 @@ def test_of_several_targets_another_tokenizes(
     assert (line["backend"], line["target"]) == ("b", "two")
 
 
-def test_what_is_busy_everywhere_is_told(gateway_server: Callable[..., Running]) -> None:
+def test_what_is_busy_everywhere_is_told(gateway_server: Callable[..., RunningGateway]) -> None:
     answer = gateway_server({"a": Busy()}).request("POST", "/v1/tokenize", {"model": "m", "prompt": "abc"})
     assert (answer.status, answer.json["error"]["message"]) == (503, "busy with m")
 
 
-def test_operations_without_limits_hold_nothing(gateway_server: Callable[..., Running]) -> None:
+def test_operations_without_limits_hold_nothing(gateway_server: Callable[..., RunningGateway]) -> None:
     running = gateway_server({"a": Tokenizing()})
     assert running.request("POST", "/v1/detokenize", {"model": "m", "tokens": [1]}).json["prompt"] == "m"
     assert [(one.running, sum(one.tries.values())) for one in running.gateway.dispatcher.ward.measures(0.0)] == [(0, 0)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.direct import ask
-from tests.gateway.said import Backend
+from tests.faults.direct_exchange import handle
+from tests.gateway.scripted_backends import Backend
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.testing.script import Respond
@@ -17,8 +17,8 @@ from xenoglot.testing.upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.faults.direct import Asked
-    from tests.gateway.serving import Running
+    from tests.faults.direct_exchange import DirectExchange
+    from tests.gateway.running_gateway import RunningGateway
     from xenoglot.model.json import JSON, JSONObject
 
 TYPE = ("content-type", "application/json")
@@ -41,7 +41,7 @@ TEI: list[JSON] = [{"index": 0, "score": 0.9}, {"index": 1, "score": 0.1}]
 
 async def through(
     path: str, body: JSONObject, answer: JSON, *, status: int = 200, paths: tuple[str, ...] = (), **model: str
-) -> tuple[Asked, list[tuple[str, JSON]]]:
+) -> tuple[DirectExchange, list[tuple[str, JSON]]]:
     """Return what the client gets, and what the server was sent."""
     answered = Respond(status, (TYPE,), json.dumps(answer).encode())
     async with Upstream((answered,)) as upstream:
@@ -54,7 +54,7 @@ async def through(
             "store": {"url": "off"},
         }
         async with build_gateway(check(plain, {}, "a test")) as gateway:
-            asked = await ask(gateway, "POST", path, json.dumps(body).encode())
+            asked = await handle(gateway, "POST", path, json.dumps(body).encode())
             held = gateway.dispatcher.ward.measures(0.0)
         assert [one.running for one in held] in ([0], [])
         return asked, [(request.path, request.json) for request in upstream.requests]
@@ -65,7 +65,7 @@ async def test_the_bytes_pass_between_the_same_forms(path: str) -> None:
     asked, sent = await through(path, ASKED, V1)
     assert (asked.status, json.loads(asked.body)) == (200, V1)
     assert sent == [("/v1/rerank", {**ASKED, "model": "big"})]
-    assert "x-xenoglot-losses" not in asked.answered
+    assert "x-xenoglot-losses" not in asked.response_headers
 
 
 ACROSS: dict[str, tuple[str, JSONObject, tuple[str, ...], JSON, tuple[str, JSON], JSON, str]] = {
@@ -129,7 +129,7 @@ async def test_across(case: str) -> None:
     asked, seen = await through(path, body, answer, paths=paths)
     assert (asked.status, json.loads(asked.body)) == (200, expected)
     assert seen == [sent]
-    assert asked.answered.get("x-xenoglot-losses", "") == losses
+    assert asked.response_headers.get("x-xenoglot-losses", "") == losses
 
 
 async def test_a_loss_is_refused_where_that_is_the_policy() -> None:
@@ -159,12 +159,12 @@ async def test_a_ranking_of_other_documents_is_no_answer_of_another_form() -> No
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
-def test_a_model_that_ranks_nothing_says_so(gateway_server: Callable[..., Running], path: str) -> None:
+def test_a_model_that_ranks_nothing_says_so(gateway_server: Callable[..., RunningGateway], path: str) -> None:
     answer = gateway_server({"a": Backend()}).request("POST", path, ASKED)
     assert (answer.status, answer.json["error"]["code"]) == (400, "unsupported_parameter")
     assert answer.json["error"]["message"] == "`m` ranks no documents: ask for a reranker"
 
 
-def test_a_request_that_is_none(gateway_server: Callable[..., Running]) -> None:
+def test_a_request_that_is_none(gateway_server: Callable[..., RunningGateway]) -> None:
     answer = gateway_server({"a": Backend()}).request("POST", "/v1/rerank", {"model": "m", "query": "tides"})
     assert (answer.status, answer.json["error"]["message"]) == (400, "documents: required, expected list")

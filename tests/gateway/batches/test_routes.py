@@ -13,10 +13,8 @@ from anthropic import NotFoundError as MissingError
 from msgspec.structs import replace
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from tests.gateway.api.test_embeddings import Embedding
-from tests.gateway.batches.batch_requests import (
 from tests.gateway.api.test_operations import Embedding
-from tests.gateway.batch_backend import (
+from tests.gateway.batches.batch_requests import (
     CHAT,
     FINISHED,
     PartlyAnsweringBackend,
