@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,7 @@ from xenoglot.agent.tools import run as module
 from xenoglot.agent.tools.run import LONGEST, RunTool
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import ToolCall
+from xenoglot.testing import interrupt
 from xenoglot.tools.tool import ToolContext, ToolError, tool
 
 if TYPE_CHECKING:
@@ -137,6 +138,31 @@ async def test_a_cancelled_call_leaves_nothing_behind(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert gone(pids)
+
+
+@pytest.mark.parametrize(
+    ("at", "times"),
+    [
+        pytest.param(1, 1, id="starting"),
+        pytest.param(1, 2, id="starting-twice"),
+        pytest.param(2, 1, id="reading"),
+    ],
+)
+async def test_a_call_that_is_cancelled_anywhere_leaves_nothing_behind(
+    tmp_path: Path, commanding: RunTool, monkeypatch: pytest.MonkeyPatch, at: int, times: int
+) -> None:  # c-w16
+    start = asyncio.create_subprocess_exec
+
+    async def starts_late(*command: str, **options: Any) -> asyncio.subprocess.Process:  # noqa: ANN401  its own
+        """Return when the command runs, as on a busy machine."""
+        process = await start(*command, **options)
+        await asyncio.to_thread(started, tmp_path, 1)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", starts_late)
+    assert await interrupt(commanding.run(context(), SLEEPER), at, times=times)
+    pids = await asyncio.to_thread(started, tmp_path, 1)
+    assert await asyncio.to_thread(gone, pids)
 
 
 async def test_a_command_that_takes_too_long_is_ended(commanding: RunTool) -> None:

@@ -73,24 +73,30 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
         OSError: it could not be started.
     """
     pipe = asyncio.subprocess.PIPE
-    keeper = await asyncio.create_subprocess_exec(
-        *_KEEPER,
-        command,
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        cwd=folder,
-        env=environ,
-        start_new_session=True,
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *_KEEPER,
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            cwd=folder,
+            env=environ,
+            start_new_session=True,
+        )
     )
+    cancelled = await _is_cancelled_before(starting)
+    keeper = starting.result()
     assert keeper.stdin is not None  # noqa: S101  it was asked for
     kept = HeadTail(LONGEST)
     reading = asyncio.ensure_future(_read(keeper, StreamRedactor(redactor), kept, progress))
     try:
-        done, _ = await asyncio.wait({reading}, timeout=seconds)
+        done, _ = await asyncio.wait({reading}, timeout=0 if cancelled else seconds)
     finally:  # its input ends: the keeper ends what still runs
         keeper.stdin.close()
         strays = await _over(keeper, reading)
+    if cancelled:
+        raise asyncio.CancelledError
     code = -signal.SIGKILL if keeper.returncode is None else keeper.returncode
     return CommandResult(
         output=kept.text(),
@@ -98,6 +104,25 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
         timed_out=not done,
         strays=strays if done else 0,
     )
+
+
+async def _is_cancelled_before(starting: asyncio.Future[asyncio.subprocess.Process]) -> bool:
+    """Wait until the keeper is started; return whether this was cancelled meanwhile.
+
+    A cancelled `create_subprocess_exec` kills the process that it has started: a keeper could not end its command.
+
+    Raises:
+        CancelledError: this was cancelled, and there is no keeper.
+    """
+    cancelled = False
+    while not starting.done():
+        try:
+            await asyncio.wait({starting})
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled and starting.exception() is not None:
+        raise asyncio.CancelledError
+    return cancelled
 
 
 async def _read(
