@@ -35,15 +35,15 @@ name = "gateway"
 base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "GATEWAY_KEY"
-stream_idle_timeout_ms = 2000
+stream_idle_timeout_ms = 5000
 [analytics]
 enabled = false
 """
-"""Nothing is said of retries: they are what they are. A stream may be silent for two seconds."""
+"""Nothing is said of retries: they are what they are. A stream may be silent for five seconds."""
 
 CONFIG: Final = """
 [server]
-ping_interval = 1.0
+ping_interval = 0.5
 [keys]
 env = ["CLIENT_KEY"]
 {upstreams}

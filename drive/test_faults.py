@@ -56,8 +56,8 @@ MIDSTREAM: dict[str, Callable[[Answers], Steps]] = {
     "ended-early": lambda answers: half(answers, testing.END),
 }
 SILENT: dict[str, Callable[[Answers], Steps]] = {
-    "before-the-first-byte": lambda answers: (Pause(3.0), *answers.streamed()),
-    "mid-stream": lambda answers: half(answers, (Pause(3.0), *rest(answers))),
+    "before-the-first-byte": lambda answers: (Pause(6.0), *answers.streamed()),
+    "mid-stream": lambda answers: half(answers, (Pause(6.0), *rest(answers))),
 }
 
 
@@ -113,9 +113,9 @@ def test_a_stream_that_breaks_is_never_taken_for_an_answer(
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("fault", SILENT)
 def test_signs_of_life_reset_the_timer(tmp_path: Path, fault: str, client: str, dialect: str) -> None:
-    """Codex gives a stream up that is silent for two seconds, and so does Claude Code where it is told to."""
+    """Codex gives a stream up that is silent for five seconds, and so does Claude Code where it is told to."""
     spoken = behind(client, dialect)
-    patience = {"CLAUDE_ENABLE_STREAM_WATCHDOG": "1", "CLAUDE_STREAM_IDLE_TIMEOUT_MS": "2000"}
+    patience = {"CLAUDE_ENABLE_STREAM_WATCHDOG": "1", "CLAUDE_STREAM_IDLE_TIMEOUT_MS": "5000"}
     with day(tmp_path, spoken, once(spoken, SILENT[fault])) as bad:
         assert bad.turn(client, **patience) == Turn(said=WELL, lines=(SERVED,))
         assert bad.asked() == [1]

@@ -314,7 +314,7 @@ async def test_a_generator_that_fails_when_it_is_closed_is_told_of(caplog: pytes
 def _threads_are_over() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("xenoglot-model-"):
-            thread.join(20)
+            thread.join(120)
 
 
 async def test_a_client_that_leaves_closes_the_generator() -> None:

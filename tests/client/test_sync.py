@@ -162,7 +162,7 @@ def test_a_client_left_lying_about_ends() -> None:
     assert thread is not None
     del client
     gc.collect()
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()
 
 
@@ -180,7 +180,7 @@ def test_what_waits_when_it_is_closed_is_told() -> None:
         thread.start()
         server.wait(lambda: len(server.requests) == 1)
         client.close()
-        thread.join(20)
+        thread.join(120)
         assert told == ["the client was closed"]
 
 

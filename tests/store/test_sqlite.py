@@ -190,5 +190,5 @@ async def test_its_thread_ends_with_it(tmp_path: Path) -> None:
     during = threads() - before
     await store.aclose()
     for thread in during:
-        thread.join(5)
+        thread.join(120)
     assert (len(during), threads() - before) == (1, set())

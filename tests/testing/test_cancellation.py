@@ -15,7 +15,7 @@ async def three(said: list[str], *, cleans: bool = False) -> str:
         await asyncio.sleep(0)
         said.append("slept")
         await asyncio.get_running_loop().run_in_executor(None, said.append, "worked")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await asyncio.sleep(0)
         said.append("timed")
     finally:
