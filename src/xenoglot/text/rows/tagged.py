@@ -25,9 +25,14 @@ def _closed(tag: str) -> str:
     return f"<|close|>{tag}<|sep|>"
 
 
+def _openings(tag: str) -> tuple[str, ...]:
+    """Return the beginnings of `tag`, also with blanks, which tokenizers put around the name now and then."""
+    return _opened(tag), f"<|open|> {tag} <|sep|>"
+
+
 def _closings(*tags: str) -> tuple[str, ...]:
-    """Return the ends of `tags`, also without the token behind the name, which is forgotten now and then."""
-    return tuple(marker for tag in tags for marker in (_closed(tag), f"<|close|>{tag}"))
+    """Return the ends of `tags`, also with blanks, or without the token behind the name, which may be forgotten."""
+    return tuple(marker for tag in tags for marker in (_closed(tag), f"<|close|> {tag} <|sep|>", f"<|close|>{tag}"))
 
 
 _KIMI_K3: Final = Syntax(
@@ -41,11 +46,14 @@ _KIMI_K3: Final = Syntax(
     models=("kimi-k3*",),
     calls=(
         CallSyntax(
-            begin=(_opened("tools"),),
-            end=(_closed("tools"),),
+            begin=_openings("tools"),
+            end=(_closed("tools"), "<|close|> tools <|sep|>"),
             payload=Markup(
                 call=('<|open|>call tool="',),
-                call_name_end=tuple(f'" index="{number}"<|sep|>' for number in range(1, _MOST_CALLS + 1)),
+                call_name_end=(
+                    *(f'" index="{number}"<|sep|>' for number in range(1, _MOST_CALLS + 1)),
+                    '"<|sep|>',
+                ),
                 parameter=('<|open|>argument key="',),
                 name_end=tuple(
                     f'" type="{kind}"<|sep|>' for kind in ("string", "number", "boolean", "null", "object", "array")
@@ -61,13 +69,13 @@ _KIMI_K3: Final = Syntax(
     ),
     thoughts=(
         ReasoningSyntax(
-            open=(_opened("think"),),
-            close=(_closed("think"), "<|close|>think", _opened("response")),
+            open=_openings("think"),
+            close=(*_closings("think"), *_openings("response")),
             implied=True,
             calls=True,
         ),
     ),
-    dropped=(_opened("response"), *_closings("response", "message"), "<|end_of_msg|>"),
+    dropped=(*_openings("response"), *_closings("response", "message"), "<|end_of_msg|>"),
     strays=(*_closings("argument", "call", "tools"), "<|open|>response", "<|open|>", "<|close|>", "<|sep|>"),
     telling=ToolPromptSyntax(
         tools=(
