@@ -13,6 +13,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.operation import OperationAnswer
+from xenoglot.backends.timings import TIMINGS, timings_field
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.invalid_request import refused
@@ -23,7 +24,7 @@ from xenoglot.engine.admission import Admission
 from xenoglot.engine.decoding.completion_stream import RESPONSE_FIELDS, CompletionContext, CompletionDecoder, unspoken
 from xenoglot.engine.decoding.prompt_logprobs import prompt_logprobs
 from xenoglot.engine.embedding import EmbeddingEngine
-from xenoglot.engine.extras import TIMINGS, apply_extras, fields_of, wants_timings
+from xenoglot.engine.extras import apply_extras, fields_of, wants_timings
 from xenoglot.engine.failures import CRASHED, context_overflow
 from xenoglot.engine.metrics import Meter
 from xenoglot.engine.prompting.prompt_plan import PromptPlanner
@@ -252,7 +253,7 @@ class Engine:
         request, sampling = call.request, call.request.sampling
         check_tools(request, "")
         timed = wants_timings(fields_of(request))
-        timings = _timings_field(call.dialect) if timed else ""
+        timings = timings_field(call.dialect) if timed else ""
         note_losses(request, call.losses, *([] if timed and not timings else [TIMINGS]))
         asked = await self._asking.asked(request, call.losses)
         facts, prompt = await self._runtime.facts(), asked.prompt
@@ -345,11 +346,6 @@ class _Run:
             self._ticket.release()
         else:
             self._ticket.release_soon()
-
-
-def _timings_field(dialect: str) -> str:
-    """Return the field in which an answer of `dialect` says how long it took; empty where there is none."""
-    return dialects.get(dialect).timings_field if dialect in dialects.names() else ""
 
 
 async def _whole(run: _Run) -> EventAnswer:

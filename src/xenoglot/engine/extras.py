@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.backends.timings import TIMINGS
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.engine.samplers import READ, longest_of
@@ -40,7 +41,6 @@ KINDS: Final = ("json", "regex", "choice", "grammar")
 TEMPLATE: Final = "chat_template_kwargs"
 GOES_ON: Final = "continue_final_message"
 OPENS: Final = "add_generation_prompt"
-TIMINGS: Final = "timings_per_token"
 NESTED: Final = "structured_outputs"
 FORMAT: Final = "response_format"
 LONGEST_QUOTE: Final = 64

@@ -10,6 +10,7 @@ from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.chat_template import TemplatedTokenizer, TokenizerTemplate
 from xenoglot.backends.local_models.function_parameters import parameters_of, settings_for
 from xenoglot.backends.local_models.token_counts import Tokenizer, count, counted
+from xenoglot.backends.timings import timed
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.catalog import ModelInfo
@@ -63,6 +64,9 @@ class Templated:
         Raises:
             WireError: the request asks for something that the engine cannot be told.
         """
+        return await timed(call, self._answers)
+
+    async def _answers(self, call: Call) -> Answer:
         shares = shares_of(call, texts=True, candidates=True)
         return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(shares[0].call))
 

@@ -13,6 +13,7 @@ from xenoglot.backends.local_models.completion_stop import turn_ending, turn_end
 from xenoglot.backends.local_models.function_parameters import parameters_of, settings_for
 from xenoglot.backends.local_models.token_counts import Tokenizer, count, counted
 from xenoglot.backends.local_models.unsupported import NAME, note_tools, note_unheard, wanted
+from xenoglot.backends.timings import timed
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.codec.requests.transcript import Transcript, transcribe
 from xenoglot.errors import WireError
@@ -48,6 +49,9 @@ class Prompted:
         Raises:
             WireError: the request asks for something that a text cannot tell.
         """
+        return await (self._answers(call) if self._tokenizer is None else timed(call, self._answers))
+
+    async def _answers(self, call: Call) -> Answer:
         shares = shares_of(call, texts=True, candidates=True)
         return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(shares[0].call))
 

@@ -18,6 +18,7 @@ from xenoglot.backends.local_models.generation import Generation
 from xenoglot.backends.local_models.prompt_function import prompt_of
 from xenoglot.backends.local_models.sampling import SEEDS, drawing
 from xenoglot.backends.local_models.unsupported import note_tools, note_unheard, wanted
+from xenoglot.backends.timings import timed
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.catalog import ModelInfo
@@ -89,6 +90,9 @@ class Transformers:
             FailureError: the prompt is too long.
             WireError: the request asks for something impossible.
         """
+        return await timed(call, self._answers)
+
+    async def _answers(self, call: Call) -> Answer:
         shares = shares_of(call, texts=True, candidates=True)
         return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(shares[0].call))
 
