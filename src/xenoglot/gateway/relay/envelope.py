@@ -36,19 +36,19 @@ _UNBUFFERED = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
 class ResponseEnvelope:
     """One answer and the client that asked for it, in its dialect."""
 
-    __slots__ = ("_asking", "_dialect", "_record", "_request", "framing", "losses")
+    __slots__ = ("_asking", "_request", "dialect", "framing", "losses", "record")
 
     def __init__(self, asking: UpstreamCall) -> None:
         self.framing = asking.record.framing or asking.dialect.framing
         self.losses = asking.losses
-        self._dialect = asking.dialect
-        self._record = asking.record
+        self.dialect = asking.dialect
+        self.record = asking.record
         self._request = asking.request
         self._asking = asking
 
     def observe(self, events: Sequence[Event]) -> None:
         """Note what the log wants to know."""
-        record = self._record
+        record = self.record
         for event in events:
             if type(event) is TextDelta:
                 continue  # nearly all are
@@ -62,14 +62,14 @@ class ResponseEnvelope:
     def note(self, response: Response) -> None:
         """Note the same of a whole answer."""
         if response.usage is not None:
-            self._record.used(response.usage)
+            self.record.used(response.usage)
         for candidate in response.candidates:
             if candidate.finish is not None:
-                self._record.finish = candidate.finish.reason
+                self.record.finish = candidate.finish.reason
 
     def encoder(self, identify: ResponseIds) -> StreamWriter:
         """Return what makes bytes of the events that `identify` has completed."""
-        encoder = self._dialect.stream_encoder(self._request, self.losses)
+        encoder = self.dialect.stream_encoder(self._request, self.losses)
         estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
         stages = [identify, *(stage for stage in (estimate, shown) if stage is not None)]
         if estimate is not None:
@@ -82,19 +82,19 @@ class ResponseEnvelope:
         told = response if estimate is None else estimate.response(response)
         told = told if shown is None else shown.response(told)
         encode = encode_json if size < LARGE else encode_large
-        return encode(self._dialect.encode_response(told, self._request, self.losses))
+        return encode(self.dialect.encode_response(told, self._request, self.losses))
 
     def identify(self, *, early: bool = False) -> ResponseIds:
         """Return what names an answer; `early` where it may have to begin before its own name is known."""
-        request_id, kept = self._record.request_id, self._record.answer_id
-        own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
+        request_id, kept = self.record.request_id, self.record.answer_id
+        own = kept or self.dialect.id_prefix + request_id.removeprefix("req_")
         lost = self._lost_early() if early else None
         return ResponseIds(own, self._asking.model, request_id, kept=kept is not None, early=lost)
 
     def _usage_estimate(self) -> UsageEstimate | None:
         """Return what estimates counts that the upstream does not report; `None` where the client needs none."""
         asking = self._asking
-        return usage_estimate(self._dialect, self._request, asking.prompt_tokens, self.losses, self._record.used)
+        return usage_estimate(self.dialect, self._request, asking.prompt_tokens, self.losses, self.record.used)
 
     def must_have_finished(self) -> None:
         """Refuse to take for whole what no `Finished` closed: a backend may be anybody's code.
@@ -102,36 +102,42 @@ class ResponseEnvelope:
         Raises:
             FailureError: nothing did.
         """
-        if self._record.finish is None:
+        if self.record.finish is None:
             raise FailureError(
                 Failure(kind="upstream", message="connection lost: the answer ended without being complete")
             )
 
     def begin_stream(self, limits: RateLimits | None, *, sure: bool) -> list[tuple[str, str]]:
         """Return the headers of a streamed response, which begins now; `sure` as below."""
-        headers = self.headers(limits, self.framing.media_type, *_UNBUFFERED, sure=sure)
-        self._record.begin(OK)
+        headers = self._headers(limits, self.framing.media_type, *_UNBUFFERED, sure=sure)
+        self.record.begin(OK)
         return headers
 
-    def headers(
+    def begin_whole(self, limits: RateLimits | None, size: int) -> list[tuple[str, str]]:
+        """Return the headers of a whole response with a body of `size` bytes, which begins now."""
+        headers = self._headers(limits, JSON_TYPE, ("content-length", str(size)))
+        self.record.begin(OK)
+        return headers
+
+    def _headers(
         self, limits: RateLimits | None, media_type: str, *more: tuple[str, str], sure: bool = True
     ) -> list[tuple[str, str]]:
         """Return the headers of a response; `sure` says that it is known who answers, and no other may yet."""
         headers = [("content-type", media_type), *more]
         if limits is not None:
-            headers += self._dialect.encode_limits(limits, time.time())
-        if said := self._record.tell_losses():
+            headers += self.dialect.encode_limits(limits, time.time())
+        if said := self.record.tell_losses():
             headers.append((LOSSES, said))
-        return [*headers, *self._record.headers(answering=sure or self._asking.alone)]
+        return [*headers, *self.record.headers(answering=sure or self._asking.alone)]
 
     def late_losses(self) -> bytes:
         """Return what was lost behind the head, as a comment, which readers skip; nothing where there are none."""
-        skipped = self._dialect.comments and self.framing is EVENT_STREAM
-        if not skipped or not (said := self._record.tell_losses()):
+        skipped = self.dialect.comments and self.framing is EVENT_STREAM
+        if not skipped or not (said := self.record.tell_losses()):
             return b""
         return b"".join(self.framing.encoder().feed(ServerSentEvent(b"", comment=f"{LOSSES}: {said}")))
 
     def _lost_early(self) -> Losses | None:
         """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""
-        ours = self._record.answer_id is not None or self._request.store is False
-        return self.losses if self._dialect.begins_early and ours and not self.losses.strict else None
+        ours = self.record.answer_id is not None or self._request.store is False
+        return self.losses if self.dialect.begins_early and ours and not self.losses.strict else None

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.upstream.call import UpstreamCall
 
 
-class AnswerRelay(Protocol):
+class PushAnswer(Protocol):
     """How the answer to a request passes."""
 
     begun: bool
@@ -79,12 +79,12 @@ class PushRelay:
         "asking",
         "client",
         "dialect",
+        "envelope",
         "interval",
         "loop",
         "record",
         "reply",
         "started",
-        "telling",
     )
 
     def __init__(
@@ -94,7 +94,7 @@ class PushRelay:
         self.dialect = ctx.dialect
         self.record = ctx.record
         self.asking = asking
-        self.telling = ResponseEnvelope(asking)
+        self.envelope = ResponseEnvelope(asking)
         self.loop = asyncio.get_running_loop()
         self.reply: UpstreamResponse | None = None
         self._ctx = ctx
@@ -110,7 +110,7 @@ class PushRelay:
         """Whether a task that is to do the rest is to be told that it may not."""
         self._dialling: asyncio.Task[Asked] | None = None
         self._silence: asyncio.TimerHandle | None = None
-        self._way: AnswerRelay | None = None
+        self._way: PushAnswer | None = None
 
     def start(self) -> None:
         """Ask the target."""
@@ -216,7 +216,7 @@ class PushRelay:
             self._way = way
         way.look()
 
-    def _begin(self, asked: Asked) -> AnswerRelay | None:
+    def _begin(self, asked: Asked) -> PushAnswer | None:
         """Return how the answer passes, whose head is here; `None` where that is not for us to see."""
         if asked.head is None or asked.head.status != OK or asked.head.values(b"content-encoding"):
             return None

@@ -8,7 +8,7 @@ from xenoglot.backends.offload import LARGE
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.relay.envelope import JSON_TYPE, OK
+from xenoglot.gateway.relay.envelope import OK
 from xenoglot.model.fold import Folder, unfold
 
 if TYPE_CHECKING:
@@ -97,20 +97,18 @@ class NonStreamingRelay:
             FailureError: it is no whole answer.
             LossError: it cannot be told without a loss, and there may be none. `WireError` and `RecursionError` alike.
         """
-        telling = self._passage.telling
-        telling.note(response)
+        envelope = self._passage.envelope
+        envelope.note(response)
         if self._verbatim:
             return data
-        telling.must_have_finished()
+        envelope.must_have_finished()
         if any(candidate.finish is None for candidate in response.candidates):
             response = _finished(response)
-        return telling.encoded(telling.identify().response(response))
+        return envelope.encoded(envelope.identify().response(response))
 
     def _tell(self, body: bytes) -> None:
         passage = self._passage
-        headers = passage.telling.headers(self._limits, JSON_TYPE, ("content-length", str(len(body))))
-        passage.record.begin(OK)
-        passage.client.open(OK, headers)
+        passage.client.open(OK, passage.envelope.begin_whole(self._limits, len(body)))
         passage.client.finish(body)
         passage.over()
 

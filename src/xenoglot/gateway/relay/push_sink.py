@@ -39,7 +39,7 @@ class Sink(Protocol):
 
     client: PushExchange
     record: RequestLog
-    telling: ResponseEnvelope
+    envelope: ResponseEnvelope
     loop: asyncio.AbstractEventLoop
     started: float
     """When the target was called, by the loop's clock."""

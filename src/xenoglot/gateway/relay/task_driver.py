@@ -14,6 +14,7 @@ A client that goes away cancels this task; every way out closes the upstream.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,11 +28,11 @@ from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_body import BodyReader
-from xenoglot.gateway.relay.envelope import JSON_TYPE, OK, ResponseEnvelope
+from xenoglot.gateway.relay.answer import AnswerRelay
+from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
 from xenoglot.gateway.routing.default_model import with_model
 from xenoglot.gateway.upstream.call import UpstreamCall, passed_on
 from xenoglot.gateway.upstream.services import UpstreamServices
-from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
@@ -40,15 +41,12 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing.formats import Framing
-    from xenoglot.codec.framing.stream_writer import StreamWriter
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.relay.response_ids import ResponseIds
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.events import Event
-    from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
 
@@ -148,17 +146,15 @@ def framing_of(dialect: Dialect, query: str) -> Framing:
 
 
 class _Relay:
-    """One request on its way through."""
+    """One request and its answer, which is relayed in this task."""
 
     def __init__(self, exchange: Exchange, asking: UpstreamCall, interval: float, waited: float = 0.0) -> None:
         self.ask: Callable[[], Awaitable[Answer]] = asking.answer
         """What gives the answer as it begins."""
         self._exchange = exchange
-        self._dialect = asking.dialect
-        self._waited = waited
         self._interval = interval
-        self._record = asking.record
-        self._telling = ResponseEnvelope(asking)
+        self._started = asyncio.get_running_loop().time() - waited
+        self._envelope = ResponseEnvelope(asking)
 
     async def whole(self) -> None:
         """Answer in one piece."""
@@ -167,90 +163,49 @@ class _Relay:
             body = await self._whole_body(answer)
         finally:
             await answer.aclose()
-        headers = self._telling.headers(answer.limits, JSON_TYPE, ("content-length", str(len(body))))
-        self._record.begin(OK)
-        await self._exchange.start(OK, headers)
+        await self._exchange.start(OK, self._envelope.begin_whole(answer.limits, len(body)))
         await self._exchange.end(body)
 
     async def stream(self) -> None:
         """Answer piece by piece."""
-        identify = self._telling.identify(early=True)
-        writer = _StreamWriter(self._exchange, self._telling.encoder(identify), self._record, self._interval)
-        writer.alive = self._dialect.alive
+        output = _QueuedOutput(self._exchange)
+        clock = output.loop.time
+        relay = AnswerRelay(self._envelope, output, clock, self._started, self._interval)
         answer: Answer | None = None
         try:
-            writer.watch(lambda: self._open(answer), self._waited)
-            with refusing():  # a sign of life may have begun the response: then that is told in it
+            output.call_at(self._started + self._interval, relay.heartbeat)
+            with refusing():  # a heartbeat may have begun the response: then a failure is reported in it
                 answer = await self.ask()
-                await self._pass(answer, identify, writer)
+                relay.answered(answer.limits)
+                await _pass(answer, relay, output)
         except FailureError as error:
-            if not writer.opened:
+            if relay.state == "held":
                 raise
-            self._record.failed(error.failure)
-            await writer.fail(error.failure)
+            relay.fail(error.failure)
+            await output.flush()
         finally:
-            writer.stop()
+            output.stop()
             if answer is not None:
                 await answer.aclose()
-
-    async def _pass(self, answer: Answer, identify: ResponseIds, writer: _StreamWriter) -> None:
-        if not isinstance(answer, ByteAnswer):
-            await self._pass_events(answer.batches, writer)
-        elif identify.begun:
-            await self._pass_events(_seen(answer), writer)
-        else:
-            identify.early = None  # the bytes tell of their beginning themselves
-            await self._pass_bytes(answer, writer)
-
-    async def _pass_events(self, batches: AsyncIterator[Sequence[Event]], writer: _StreamWriter) -> None:
-        async for batch in batches:
-            self._telling.observe(batch)
-            if len(batch) > MOST_EVENTS:  # of an answer that came whole
-                for at in range(0, len(batch) - MOST_EVENTS, MOST_EVENTS):
-                    await writer.write_events(batch[at : at + MOST_EVENTS])
-                    await asyncio.sleep(0)
-                batch = batch[at + MOST_EVENTS :]  # noqa: PLW2901  what is left of it
-            await writer.write_events(batch)
-            if writer.failed:
-                return
-        self._telling.must_have_finished()
-        await writer.finish(self._telling.late_losses)
-
-    async def _pass_bytes(self, answer: ByteAnswer, writer: _StreamWriter) -> None:
-        async for piece in answer.pieces:
-            self._telling.observe(piece.events)
-            failure = piece.failure
-            if failure is not None and (not piece.data or failure.dialect is None):
-                raise FailureError(failure)
-            if piece.data:
-                await writer.write_bytes(piece.data, cut=piece.cut)
-                writer.begun = writer.begun or any(type(event) is Started for event in piece.events)
-            if failure is not None:  # it has been told; whoever waits for more would wait for nothing (U22)
-                break
-        await writer.finish_bytes(failed=self._record.failure is not None)
 
     async def _whole_body(self, answer: Answer) -> bytes:
         if isinstance(answer, ByteAnswer):
             pieces = [piece async for piece in answer.pieces]
             for piece in pieces:
-                self._telling.observe(piece.events)
+                self._envelope.observe(piece.events)
             return b"".join(piece.data for piece in pieces)
         folder = Folder()
-        identify = self._telling.identify()
+        identify = self._envelope.identify()
         size = 0
         async for batch in answer.batches:
-            self._telling.observe(batch)
+            self._envelope.observe(batch)
             weight = weight_of(batch)
             size += weight
             await offload(weight, partial(_fold, batch, identify, folder))
         if folder.failure is not None:
             raise FailureError(folder.failure)
-        self._telling.must_have_finished()
-        return await offload(size, lambda: self._telling.encoded(folder.response(), size))
-
-    def _open(self, answer: Answer | None) -> list[tuple[str, str]]:
-        known = answer is not None  # else it may yet be another who answers
-        return self._telling.begin_stream(answer.limits if answer is not None else None, sure=known)
+        self._envelope.must_have_finished()
+        return await offload(size, lambda: self._envelope.encoded(folder.response(), size))
 
 
 def _fold(batch: Sequence[Event], identify: ResponseIds, folder: Folder) -> None:
@@ -266,111 +221,93 @@ async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
             yield piece.events
 
 
-class _StreamWriter:
-    """A streamed response: its head held until there is something to say, its silences bridged."""
+class _QueuedOutput:
+    """What an answer sends, in order, each part as long as the client takes for it. Heartbeats are sent in a task."""
 
-    def __init__(self, exchange: Exchange, encoder: StreamWriter, record: RequestLog, interval: float) -> None:
-        self.opened = False
-        self.failed = False
-        self.begun = False
-        """Whether bytes that passed have told of the answer's beginning."""
-        self.alive = b""
-        """The sign of life from then on, where the encoder has none that will do: it knows nothing of those bytes."""
+    def __init__(self, exchange: Exchange) -> None:
+        self.loop = asyncio.get_running_loop()
         self._exchange = exchange
-        self._encoder = encoder
-        self._record = record
-        self._interval = interval
-        self._loop = asyncio.get_running_loop()
-        self._last = self._loop.time()
+        self._queue: deque[Callable[[], Awaitable[None]]] = deque()
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._ping: asyncio.Task[None] | None = None
-        self._head: Callable[[], list[tuple[str, str]]] = list
+        self._beating: asyncio.Task[None] | None = None
 
-    def watch(self, head: Callable[[], list[tuple[str, str]]], waited: float) -> None:
-        """Begin to bridge silences, the first of which is `waited` long by now; `head` gives the headers."""
-        self._head = head
-        self._last -= waited
-        self._timer = self._loop.call_at(self._last + self._interval, self._look)
+    @property
+    def paused(self) -> bool:
+        """Whether the client takes less than it is sent: something waits for it."""
+        return self._lock.locked()
+
+    def open(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Queue the head."""
+        self._queue.append(partial(self._exchange.start, status, headers))
+
+    def put(self, data: bytes) -> None:
+        """Queue a piece of the body."""
+        self._queue.append(partial(self._exchange.write, data))
+
+    def finish(self, data: bytes = b"") -> None:
+        """Queue the last piece."""
+        self._queue.append(partial(self._exchange.end, data))
+
+    def abort(self) -> None:
+        """Queue the abort."""
+        self._queue.append(self._abort)
+
+    async def flush(self) -> None:
+        """Send what is queued; wait while the client is slower than that."""
+        async with self._lock:
+            while self._queue:
+                await self._queue.popleft()()
+
+    def call_at(self, due: float, heartbeat: Callable[[], float]) -> None:
+        """Call `heartbeat` when it is `due`, and again when it says so; what it queues is sent."""
+        self._timer = self.loop.call_at(due, self._beat, heartbeat)
 
     def stop(self) -> None:
-        """Bridge no more."""
+        """Send no more heartbeats."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._ping is not None:
-            self._ping.cancel()
+        if self._beating is not None:
+            self._beating.cancel()
 
-    async def write_events(self, batch: Sequence[Event]) -> None:
-        """Write what the events of one read make.
+    def _beat(self, heartbeat: Callable[[], float]) -> None:
+        self.call_at(heartbeat(), heartbeat)
+        if self._queue and not self._lock.locked():
+            self._beating = self.loop.create_task(self.flush())
 
-        Raises:
-            FailureError: the answer failed before anything was sent.
-        """
-        last = batch[-1]
-        if type(last) is Failed:
-            if not self.opened:
-                raise FailureError(last.failure)
-            self.failed = True
-        await self._write(self._encode(batch))
-        if self.failed:
-            self._exchange.abort()
-
-    async def write_bytes(self, chunk: bytes, *, cut: bool) -> None:
-        """Pass bytes on, after which a frame is open if they are `cut`."""
-        self._record.cut = cut
-        await self._write(chunk)
-
-    async def fail(self, failure: Failure) -> None:
-        """Say that the answer is broken, and break off.
-
-        Behind half a frame there is no saying it: whatever follows would be read as a part of that.
-        """
-        if not self.failed and not self._record.cut:
-            await self._write(self._encode((Failed(failure=failure),)))
-        self.failed = True
+    async def _abort(self) -> None:
         self._exchange.abort()
 
-    async def finish(self, last_word: Callable[[], bytes]) -> None:
-        """Write what was held back and `last_word`, and end."""
-        data = b"".join(self._encoder.close())
-        await self._open()
-        await self._exchange.end(data + last_word())
 
-    async def finish_bytes(self, *, failed: bool) -> None:
-        """End a response whose bytes are all there; one whose bytes told of a failure is broken off."""
-        if failed:
-            self.failed = True
-            self._exchange.abort()
-        else:
-            await self._open()
-            await self._exchange.end()
+async def _pass(answer: Answer, relay: AnswerRelay, output: _QueuedOutput) -> None:
+    """Relay what is read of `answer`, to its end or its failure.
 
-    def _encode(self, batch: Sequence[Event]) -> bytes:
-        return self._encoder.write(batch)
-
-    async def _write(self, data: bytes) -> None:
-        async with self._lock:
-            opened = self.opened
-            await self._open()
-            if data:
-                await self._exchange.write(data)
-            elif opened:  # events that make no bytes leave the client in silence
+    Raises:
+        FailureError: it cannot be relayed. `LossError`, `WireError` and `RecursionError` alike.
+    """
+    if isinstance(answer, ByteAnswer) and relay.passes_bytes():
+        async for piece in answer.pieces:
+            goes_on = relay.write_bytes(*piece)
+            await output.flush()
+            if not goes_on:
                 return
-            self._last = self._loop.time()
+        relay.finish_bytes()
+    else:
+        batches = _seen(answer) if isinstance(answer, ByteAnswer) else answer.batches
+        async for batch in batches:
+            for part in _parts(batch):
+                relay.write_events(part)
+                await output.flush()
+                if part is not batch:
+                    await asyncio.sleep(0)
+            if relay.state == "ended":
+                return
+        relay.finish()
+    await output.flush()
 
-    async def _open(self) -> None:
-        if not self.opened:
-            head = self._head()
-            self.opened = True
-            await self._exchange.start(OK, head)
 
-    def _look(self) -> None:
-        """Send a sign of life if nothing was written for an interval; look again when the next could be due."""
-        now = self._loop.time()
-        due = self._last + self._interval
-        if now >= due:
-            due = now + self._interval
-            if not self._record.cut and not self._lock.locked():  # a write that waits for the client is life enough
-                sign = self.alive if self.begun and self.alive else self._encode((Ping(),))
-                self._ping = self._loop.create_task(self._write(sign))
-        self._timer = self._loop.call_at(due, self._look)
+def _parts(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:
+    """Return `batch` in parts that are written at once; one of an answer that came whole is long."""
+    if len(batch) <= MOST_EVENTS:
+        return (batch,)
+    return [batch[at : at + MOST_EVENTS] for at in range(0, len(batch), MOST_EVENTS)]
