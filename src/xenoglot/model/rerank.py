@@ -32,7 +32,7 @@ class RerankRequest(Struct, frozen=True, kw_only=True):
     extra: Extra | None = None
 
 
-class RankedDocument(Struct, frozen=True, kw_only=True):
+class RerankResult(Struct, frozen=True, kw_only=True):
     """The relevance of the document at `index` of the request; the scale of `score` is the model's own."""
 
     index: int
@@ -44,7 +44,7 @@ class RankedDocument(Struct, frozen=True, kw_only=True):
 class Ranking(Struct, frozen=True, kw_only=True):
     """The results, the most relevant first, and what they cost: tokens, or `search_units`, as the server counts."""
 
-    results: tuple[RankedDocument, ...] = ()
+    results: tuple[RerankResult, ...] = ()
     id: str | None = None
     model: str | None = None
     usage: Usage | None = None

@@ -15,7 +15,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.dialects.openai.rerank import FORMS, RERANK
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
-from xenoglot.model.rerank import RankedDocument, Ranking, RerankRequest
+from xenoglot.model.rerank import Ranking, RerankRequest, RerankResult
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ OURS = {"rerank": set[str](), "rerank_v2": set[str](), "rerank_tei": {"model", "
 TEXTS = ("The moon pulls the sea.", "A cat sat.")
 REQUEST = RerankRequest(model="m", query="tides", documents=TEXTS)
 RANKING = Ranking(
-    results=(RankedDocument(index=0, score=0.25), RankedDocument(index=1, score=0.5)),
+    results=(RerankResult(index=0, score=0.25), RerankResult(index=1, score=0.5)),
     id="r-1",
     usage=Usage(input_tokens=12),
 )
@@ -253,7 +253,7 @@ def test_an_answer_that_holds_no_ranking_is_none(body: JSON, told: str) -> None:
 
 @pytest.mark.parametrize("indexes", [(0, 0), (2,)], ids=["twice", "of-no-document"])
 def test_a_ranking_is_of_the_documents_of_its_request(indexes: tuple[int, ...]) -> None:
-    ranking = Ranking(results=tuple(RankedDocument(index=index, score=0.0) for index in indexes))
+    ranking = Ranking(results=tuple(RerankResult(index=index, score=0.0) for index in indexes))
     with pytest.raises(WireError, match="the indexes are not those of the documents"):
         RERANK.check(REQUEST, ranking)
 

@@ -21,7 +21,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
-from xenoglot.model.rerank import RankedDocument, Ranking, RerankRequest
+from xenoglot.model.rerank import Ranking, RerankRequest, RerankResult
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _text(document: Document, path: str) -> str:
             raise WireError(path, "expected a text, or an object with `text`: this server takes no others")
 
 
-def _ranked(item: Reader, name: str, score: str, document: str) -> RankedDocument:
+def _ranked(item: Reader, name: str, score: str, document: str) -> RerankResult:
     index, value = item.need("index", int), item.need(score, float)
     if index < 0 or not math.isfinite(value):
         raise WireError(item.at(score), "expected a number for the document of an index")
@@ -268,7 +268,7 @@ def _ranked(item: Reader, name: str, score: str, document: str) -> RankedDocumen
             shown = text
         case _:
             pass
-    return RankedDocument(index=index, score=value, document=shown, extra=item.extra(name))
+    return RerankResult(index=index, score=value, document=shown, extra=item.extra(name))
 
 
 def _take_usage(reader: Reader, meta: JSON) -> Usage | None:
@@ -297,7 +297,7 @@ def _tokens(ranking: Ranking) -> int | None:
     return None if ranking.usage is None else ranking.usage.input_tokens
 
 
-def _ordered(ranking: Ranking, request: RerankRequest) -> list[RankedDocument]:
+def _ordered(ranking: Ranking, request: RerankRequest) -> list[RerankResult]:
     """Return the results in their order, and as many as are wanted."""
     found = sorted(ranking.results, key=lambda one: -one.score)
     return found[: request.top_n] if request.top_n else found
@@ -314,7 +314,7 @@ def _results(ranking: Ranking, request: RerankRequest, losses: Losses) -> list[J
     return found
 
 
-def _shown(one: RankedDocument, request: RerankRequest) -> Document | None:
+def _shown(one: RerankResult, request: RerankRequest) -> Document | None:
     """Return the document that a result contains: what the server returned, or the client sent, if it is wanted."""
     if request.return_documents is False:
         return None
