@@ -13,6 +13,7 @@ from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.bulk.line_request import asked, tokens_of
 from xenoglot.codec.json.json_io import encode_json
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.events import Started
@@ -21,7 +22,7 @@ from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.testing import Respond, Upstream, answers
 
 if TYPE_CHECKING:
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
 
 ANSWER = Response(
     candidates=(Candidate(content=(Text(text="Four."),), finish=Finish(reason="stop")),),
@@ -131,6 +132,32 @@ async def test_what_is_no_answer_is_an_error(answer: bytes) -> None:
         await transport.aclose()
     assert not one.outcome.ok
     assert upstream.url not in json.dumps(one.outcome.body)
+
+
+RANKED: JSONObject = {"model": "r", "results": [{"index": 0, "relevance_score": 0.5}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "paths", "said", "told"),
+    [
+        pytest.param("/v1/rerank", {"documents": ["a"]}, (), RANKED, RANKED, id="passed-through"),
+        pytest.param("/v2/rerank", {"documents": ["a"]}, (), RANKED, {"results": RANKED["results"]}, id="translated"),
+        pytest.param(
+            "/rerank", {"texts": ["a"]}, ("/rerank",), [{"index": 0, "score": 1}], [{"index": 0, "score": 1}], id="tei"
+        ),
+    ],
+)
+async def test_documents_are_ranked(
+    path: str, body: JSONObject, paths: tuple[str, ...], said: JSON, told: JSON
+) -> None:
+    wanted = {"custom_id": "1", "url": path, "body": {"model": "r", "query": "q", **body}}
+    steps = (Respond(headers=(("content-type", "application/json"),), body=encode_json(said)),)
+    async with Upstream(steps) as upstream:
+        transport, target = Transport(), Target(operation_paths=paths)
+        backend = Remote("up", get("chat"), upstream.url, transport=transport, target=target)
+        one = await asked(decode_line(encode_json(wanted), 1), backend)
+        await transport.aclose()
+    assert one.outcome.body == told
 
 
 async def test_embeddings_are_made_by_a_backend_that_can() -> None:

@@ -190,6 +190,6 @@ async def _operated(line: BatchLine, form: AnyForm, backend: Backend, losses: Lo
     call: AnyCall = OperationCall(request=request, losses=losses, form=form, body=body, dialect=dialect)
     answer = await need_handler(backend, operation, request.model)(call)
     made = answer.result
-    told = form.encode_response(made, request, losses) if answer.body is None else _object(answer.body)
+    told = form.encode_response(made, request, losses) if answer.body is None else decode_answer(answer.body)
     outcome = LineOutcome(body=told, losses=tuple(map(str, losses)))
     return LineReport(outcome=outcome, usage=operation.usage(made), model=getattr(made, "model", None) or request.model)
