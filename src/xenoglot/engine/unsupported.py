@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.fields import CORE, STATELESS, Fields
+from xenoglot.codec.fields import CORE, STATELESS, Fields, FieldTexts
 from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.extras import unknown_fields
 from xenoglot.engine.failures import context_overflow
@@ -24,13 +24,21 @@ LONGEST_TOKEN: Final = 64
 """No text has fewer tokens than one for so many characters."""
 
 _NO_SETTING: Final = "the embedded model has no such setting"
-_REQUEST: Final = Fields(Request, "$", (*CORE, "parallel_tool_calls", "thinking"), neutral=STATELESS, why=_NO_SETTING)
-_SAMPLING: Final = Fields(Sampling, "$.sampling", SUPPORTED, why=_NO_SETTING)
+_REQUEST: Final = Fields(
+    Request, "$", (*CORE, "parallel_tool_calls", "thinking"), neutral=STATELESS, texts=FieldTexts(_NO_SETTING)
+)
+_SAMPLING: Final = Fields(Sampling, "$.sampling", SUPPORTED, texts=FieldTexts(_NO_SETTING))
 _OUTPUT: Final = Fields(
-    OutputFormat, "$.output", ("kind", "schema", "strict", "name"), why="the model is shown the schema alone"
+    OutputFormat,
+    "$.output",
+    ("kind", "schema", "strict", "name"),
+    texts=FieldTexts("the model is shown the schema alone"),
 )
 _THINKING: Final = Fields(
-    Thinking, "$.thinking", ("mode", "effort", "budget_tokens"), why="thoughts are shown as the model writes them"
+    Thinking,
+    "$.thinking",
+    ("mode", "effort", "budget_tokens"),
+    texts=FieldTexts("thoughts are shown as the model writes them"),
 )
 
 

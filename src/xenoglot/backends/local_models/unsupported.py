@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.fields import CORE, STATELESS, Fields
+from xenoglot.codec.fields import CORE, STATELESS, Fields, FieldTexts
 from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.encode_context import stateless
 from xenoglot.errors import WireError
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 NAME: Final = "own"
 """Our name where fields are sorted by the dialect that understands them: we understand none beyond the model."""
 
-_REQUEST: Final = Fields(Request, "$", (*CORE, "thinking"), neutral=STATELESS, why="the model has no such setting")
+_REQUEST: Final = Fields(
+    Request, "$", (*CORE, "thinking"), neutral=STATELESS, texts=FieldTexts("the model has no such setting")
+)
 _THINKING: Final = Fields(
-    Thinking, "$.thinking", ("mode", "effort", "budget_tokens"), why="thoughts are shown as the model writes them"
+    Thinking,
+    "$.thinking",
+    ("mode", "effort", "budget_tokens"),
+    texts=FieldTexts("thoughts are shown as the model writes them"),
 )
 
 

@@ -42,7 +42,7 @@ def ranged(reader: Reader, key: str, kind: type[float], least: float, most: floa
     Raises:
         WireError: it is another, or of a wrong type.
     """
-    return taken(reader, key, kind, least, most, _words)
+    return taken(reader, key, kind, least, most, between)
 
 
 def taken(  # noqa: PLR0913, PLR0917  a number, its range, and how a dialect says that it is out of it
@@ -126,5 +126,6 @@ def _too_many(path: str, items: Sized, most: int) -> WireError:
     return WireError(path, f"at most {most} are taken, not {len(items)}")
 
 
-def _words(_value: float, least: float, most: float | None) -> str:
+def between(_value: float, least: float, most: float | None) -> str:
+    """Return what is said of a number that is out of its range."""
     return f"must be at least {least}" if most is None else f"must be between {least} and {most}"

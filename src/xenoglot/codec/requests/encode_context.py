@@ -9,6 +9,7 @@ from msgspec import Struct
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
+from xenoglot.model.json import JSONObject
 
 if TYPE_CHECKING:
     from xenoglot.model.request import Request
@@ -43,3 +44,17 @@ def came_from(request: Request, dialect: str) -> bool:
     """Return whether `request` came in `dialect`: what is said in it returns unchanged."""
     extra = request.extra
     return extra is not None and extra.dialect == dialect and ADDED not in extra.form
+
+
+def extended(context: EncodeContext) -> bool:
+    """Whether fields that the dialect does not define can be written: they came in it, or the server supports them."""
+    return context.home or context.target.extended_sampling
+
+
+def write_max_tokens(wanted: int, _form: JSONObject, context: EncodeContext) -> int:
+    """Return the token limit, lowered to what the server generates."""
+    limit = context.target.max_tokens_limit
+    if limit is None or wanted <= limit:
+        return wanted
+    context.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
+    return limit
