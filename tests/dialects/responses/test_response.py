@@ -139,7 +139,7 @@ def test_usage_has_every_count() -> None:
         "total_tokens": 17,
     }
     assert losses == [
-        "$.usage output_audio dropped (the dialect does not count sound apart)",
+        "$.usage output_audio dropped (the dialect has no such field)",
         "$.usage cache_write_tokens approximated (not reported, and the dialect requires a number: 0)",
     ]
 

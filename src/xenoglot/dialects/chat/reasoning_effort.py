@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.fields import Fields
 from xenoglot.dialects.chat.extras import own_fields
+from xenoglot.dialects.chat.request.fields import BUDGET, REASONING
 from xenoglot.model.effort import budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
@@ -49,15 +51,17 @@ def _as_said(thinking: Thinking, form: JSONObject, crossing: EncodeContext) -> J
     own = own_fields(thinking.extra, WHERE, crossing.losses)
     match form.get("thinking"):
         case "reasoning":
-            fields = {"effort": thinking.effort, "max_tokens": thinking.budget_tokens, "summary": thinking.summary}
-            fields |= {"enabled": None if thinking.mode is None else thinking.mode == "enabled"}
-            fields |= {"exclude": True if thinking.display == "omitted" else None}
-            return {"reasoning": {key: value for key, value in fields.items() if value is not None} | own}
+            return {"reasoning": _object(REASONING, thinking, own, crossing)}
         case "thinking":
-            budget = {} if thinking.budget_tokens is None else {"budget_tokens": thinking.budget_tokens}
-            return {"thinking": {"type": thinking.mode, **budget, **own}}
+            return {"thinking": _object(BUDGET, thinking, own, crossing)}
         case _:
             return _as_effort(thinking, None, crossing)
+
+
+def _object(table: Fields, thinking: Thinking, own: JSONObject, crossing: EncodeContext) -> JSONObject:
+    fields: JSONObject = {}
+    table.write(thinking, fields, {}, crossing)
+    return fields | own
 
 
 def _as_effort(thinking: Thinking, _max_tokens: int | None, crossing: EncodeContext) -> JSONObject:

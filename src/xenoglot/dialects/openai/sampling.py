@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
+from xenoglot.codec.fields import Field, FieldTexts
 from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.logit_bias import is_token
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, shown, taken
+from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, shown
+from xenoglot.codec.requests.encode_context import EncodeContext, extended
 from xenoglot.errors import WireError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from xenoglot.model.json import JSON, JSONObject
-
+from xenoglot.model.json import JSON, JSONObject
 
 BANNED: Final = -100
 """The bias that bans a token (https://developers.openai.com/api/docs/api-reference/chat/create)."""
 
 PAIR: Final = 2
-
-Take: TypeAlias = "Callable[[Reader, str, JSONObject], JSON]"
-"""Takes what stands under a key; how it was spelled, where that is unusual, goes into the form."""
-
-
-def take_fields(reader: Reader, fields: Mapping[str, tuple[str, Take]], form: JSONObject) -> JSONObject:
-    """Take those of `fields` that are there, in the order of the table: name on the wire -> our name, how to take it.
-
-    Of two names for one field the first counts; the other stays in the rest.
-
-    Raises:
-        WireError: one of them is of a wrong type, or out of its range.
-    """
-    said: JSONObject = {}
-    left = reader.rest()
-    for key in fields:
-        if key in left and left[key] is not None:
-            name, take = fields[key]
-            if name not in said:
-                said[name] = take(reader, key, form)
-    return said
-
-
-def number(kind: type[float], least: float, most: float) -> Take:
-    """Return what takes a number between `least` and `most`, both allowed."""
-    return lambda reader, key, _: ranged(reader, key, kind, least, most)
-
-
-def spelled(name: str, take: Take) -> Take:
-    """Return what takes a field as `take` does, and notes under `name` which of its names it had."""
-
-    def noted(reader: Reader, key: str, form: JSONObject) -> JSON:
-        form[name] = key
-        return take(reader, key, form)
-
-    return noted
-
-
-def ranged(reader: Reader, key: str, kind: type[float], least: float, most: float | None = None) -> JSON:
-    """Take a number between `least` and `most`, both allowed; another is refused as OpenAI refuses it.
-
-    Raises:
-        WireError: it is another, or of a wrong type.
-    """
-    return taken(reader, key, kind, least, most, _out_of_range)
 
 
 def _out_of_range(value: float, least: float, most: float | None) -> str:
@@ -74,45 +26,28 @@ def _out_of_range(value: float, least: float, most: float | None) -> str:
     return f"{kind} above maximum value. Expected a value <= {most}, but got {shown(value)} instead."
 
 
-NUMBERS: Mapping[str, tuple[str, Take]] = {
-    "temperature": ("temperature", number(float, 0, 2)),
-    "top_p": ("top_p", number(float, 0, 1)),
-    "top_k": ("top_k", number(int, -1, MOST_TOKENS)),
-    "min_p": ("min_p", number(float, 0, 1)),
-    "seed": ("seed", number(int, LEAST_SEED, MOST_SEED)),
-    "frequency_penalty": ("frequency_penalty", number(float, -2, 2)),
-    "presence_penalty": ("presence_penalty", number(float, -2, 2)),
-    "repetition_penalty": ("repetition_penalty", spelled("repetition_penalty", number(float, 0, MOST_PENALTY))),
-    "repeat_penalty": ("repetition_penalty", spelled("repetition_penalty", number(float, 0, MOST_PENALTY))),
-}
-"""How the next token is drawn, in the dialects that are asked in turns."""
+TEXTS: Final = FieldTexts(out_of_range=_out_of_range)
+"""A number out of range is refused as OpenAI refuses it."""
 
 
-def take_seed(reader: Reader) -> int | None:
-    """Take `seed`.
-
-    Raises:
-        WireError: it is of a wrong type, or of more than 64 bits.
-    """
-    seed: int | None = ranged(reader, "seed", int, LEAST_SEED, MOST_SEED)
-    return seed
+def numbers(*beyond: str) -> tuple[Field, ...]:
+    """Return the rows of how the next token is drawn; those `beyond` the standard are for servers that support them."""
+    return tuple(row._replace(when=extended) if row.name in beyond else row for row in _NUMBERS)
 
 
-def take_repetition(reader: Reader, form: JSONObject) -> float | None:
-    """Take the penalty under either of its names.
-
-    Raises:
-        WireError: it is of a wrong type.
-    """
-    for key in ("repetition_penalty", "repeat_penalty"):
-        if key in reader:
-            form["repetition_penalty"] = key
-            penalty: float = ranged(reader, key, float, 0, MOST_PENALTY)
-            return penalty
-    return None
+_NUMBERS: Final = (
+    Field("temperature", "temperature", float, 0, 2),
+    Field("top_p", "top_p", float, 0, 1),
+    Field("top_k", "top_k", int, -1, MOST_TOKENS),
+    Field("min_p", "min_p", float, 0, 1),
+    Field("seed", "seed", int, LEAST_SEED, MOST_SEED, server_key="seed_field"),
+    Field("frequency_penalty", "frequency_penalty", float, -2, 2),
+    Field("presence_penalty", "presence_penalty", float, -2, 2),
+    Field("repetition_penalty", ("repetition_penalty", "repeat_penalty"), float, 0, MOST_PENALTY),
+)
 
 
-def take_bias(reader: Reader, form: JSONObject) -> dict[str, float] | None:
+def take_bias(reader: Reader, key: str, form: JSONObject) -> dict[str, float] | None:
     """Take `logit_bias`: biases by tokens, or llama-server's list of pairs of a token, or a text, and its bias.
 
     `false` in place of a bias bans the token. A pair whose text is a number is left in the rest: it is no token.
@@ -120,17 +55,17 @@ def take_bias(reader: Reader, form: JSONObject) -> dict[str, float] | None:
     Raises:
         WireError: it is of a wrong type, or a bias is out of its range.
     """
-    value, path = reader.peek("logit_bias"), reader.at("logit_bias")
+    value, path = reader.peek(key), reader.at(key)
     if value is None or (isinstance(value, list) and any(map(_is_numeral, value))):
         return None
-    reader.take_any("logit_bias")
+    reader.take_any(key)
     biases = _biases(value, path)
     if biases != value:
         form["logit_bias"] = value
     return biases
 
 
-def encode_bias(biases: dict[str, float], form: JSONObject) -> JSON:
+def encode_bias(biases: dict[str, float], form: JSONObject, _context: EncodeContext) -> JSON:
     """Return `logit_bias` as it came where it still says the same."""
     value = form.get("logit_bias")
     return biases if value is None or _biases(value, "$.logit_bias") != biases else value
@@ -168,21 +103,6 @@ def _bias(value: JSON, path: str) -> float:
 
 def _is_numeral(pair: JSON) -> bool:
     return isinstance(pair, list) and bool(pair) and isinstance(pair[0], str) and is_token(pair[0])
-
-
-def take_stop(reader: Reader, form: JSONObject) -> tuple[str, ...] | None:
-    """Take the stop strings: one alone, or a list.
-
-    Raises:
-        WireError: it is of a wrong type.
-    """
-    alone = reader.take_if("stop", str)
-    if alone is not None:
-        form["stop"] = "string"
-        return (alone,)
-    if "stop" in reader and type(reader.peek("stop")) is not list:
-        raise expected(reader.at("stop"), "str or list", reader.peek("stop"))
-    return reader.strings("stop")
 
 
 def take_stream_options(reader: Reader, form: JSONObject) -> bool | None:

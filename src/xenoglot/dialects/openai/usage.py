@@ -6,8 +6,9 @@ server that leaves reasoning out (xAI, Gemini) gives itself away by a total that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
+from xenoglot.codec.fields import Fields, by_hand
 from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
@@ -37,6 +38,21 @@ _DETAILS: dict[str, dict[str, str]] = {
     _COMPLETION: {"reasoning_tokens": "reasoning", "audio_tokens": "output_audio"},
 }
 """The standard names of details, and ours."""
+
+USAGE: Final = Fields(
+    Usage,
+    "$.usage",
+    (
+        by_hand("input_tokens", *_NAMES["input"], values="count"),
+        by_hand("cache_read", f"{_PROMPT}.cached_tokens", *_NAMES["cache_read"], values="count"),
+        by_hand("cache_write", f"{_PROMPT}.cache_write_tokens", *_NAMES["cache_write"], values="count"),
+        by_hand("input_audio", f"{_PROMPT}.audio_tokens", values="count"),
+        by_hand("output_tokens", *_NAMES["output"], values="count"),
+        by_hand("reasoning", f"{_COMPLETION}.reasoning_tokens", *_NAMES["reasoning"], values="count"),
+        by_hand("output_audio", f"{_COMPLETION}.audio_tokens", values="count"),
+        by_hand("total", "total_tokens", values="count"),
+    ),
+)
 
 _STANDARD = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETAILS})
 _USUAL = 2**53
@@ -150,8 +166,7 @@ def encode_usage(usage: Usage, losses: Losses, dialect: str) -> JSONObject:
     """Return the `usage` object; counts that are not set are left out."""
     where = "$.usage"
     form, own = form_of(usage.extra, dialect), dict(losses.carry(usage.extra, where, dialect))
-    if usage.estimated:
-        losses.dropped(where, "estimated", "there is no field for it")
+    USAGE.note_unsupported(usage, losses)
     output = usage.output_tokens
     if "output_without_reasoning" in form and output is not None:
         output -= usage.reasoning or 0

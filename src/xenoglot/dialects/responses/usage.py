@@ -6,8 +6,9 @@ every count (`openai/types/responses/response_usage.py`, pitfall-80).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.fields import Fields, by_hand
 from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
@@ -26,6 +27,20 @@ _DETAILS = {
     _OUTPUT: ("reasoning_tokens",),
 }
 """The counts that stand in objects of their own."""
+
+
+USAGE: Final = Fields(
+    Usage,
+    WHERE,
+    (
+        by_hand("input_tokens", "input_tokens", values="count"),
+        by_hand("cache_read", f"{_INPUT}.cached_tokens", values="count"),
+        by_hand("cache_write", f"{_INPUT}.cache_write_tokens", values="count"),
+        by_hand("output_tokens", "output_tokens", values="count"),
+        by_hand("reasoning", f"{_OUTPUT}.reasoning_tokens", values="count"),
+        by_hand("total", "total_tokens", values="count"),
+    ),
+)
 
 
 def decode_usage(value: JSON, path: str) -> Usage | None:
@@ -60,7 +75,7 @@ def decode_usage(value: JSON, path: str) -> Usage | None:
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
     """Return the `usage` object. A count that nobody said is 0, for clients compute with it, and that is a loss."""
     form, own = form_of(usage.extra, NAME), own_fields(usage.extra, WHERE, losses)
-    _report(usage, losses)
+    USAGE.note_unsupported(usage, losses)
     absent = form.get("absent", ())
     total = usage.total
     if total is None:
@@ -93,11 +108,3 @@ _INNER = frozenset(name for names in _DETAILS.values() for name in names)
 def _details(reader: Reader, key: str) -> Reader:
     value = reader.take_if(key, dict)
     return Reader({} if value is None else value, reader.at(key))
-
-
-def _report(usage: Usage, losses: Losses) -> None:
-    for name in ("input_audio", "output_audio"):
-        if getattr(usage, name) is not None:
-            losses.dropped(WHERE, name, "the dialect does not count sound apart")
-    if usage.estimated:
-        losses.dropped(WHERE, "estimated", "there is no field for it")

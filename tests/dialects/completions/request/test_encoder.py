@@ -171,13 +171,13 @@ def test_what_the_dialect_has_no_field_for() -> None:
         ("$.tools[0]", "tool", "dropped"),
         ("$", "tool_choice", "dropped"),
         ("$", "output", "dropped"),
-        ("$", "thinking", "dropped"),
-        ("$", "metadata", "dropped"),
-        ("$", "store", "dropped"),
         ("$.messages", "turns", "emulated"),
         ("$.sampling", "max_tokens", "approximated"),
         ("$.sampling", "top_k", "dropped"),
         ("$.sampling", "top_logprobs", "dropped"),
+        ("$", "thinking", "dropped"),
+        ("$", "metadata", "dropped"),
+        ("$", "store", "dropped"),
     ]
 
 

@@ -53,7 +53,7 @@ def test_a_plain_request() -> None:
         extra=Extra(
             dialect="responses",
             fields={"x_new": 1},
-            form={"input": "string", "previous": "previous_response_id", "user": "safety_identifier"},
+            form={"input": "string", "previous": "previous_response_id"},
         ),
     )
 

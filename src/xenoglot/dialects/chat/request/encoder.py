@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.fields import CORE, Fields
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
@@ -13,9 +11,9 @@ from xenoglot.codec.requests.custom_tools import wrap_custom
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.codec.requests.system_turns import fold_system
-from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.reasoning_effort import encode_thinking
+from xenoglot.dialects.chat.request.fields import REQUEST, SAMPLING
 from xenoglot.dialects.chat.request.message_encoder import MessageEncoder
 from xenoglot.dialects.chat.tools import (
     encode_choice,
@@ -23,37 +21,12 @@ from xenoglot.dialects.chat.tools import (
     encode_functions,
     encode_tools,
 )
-from xenoglot.dialects.openai.sampling import encode_bias
-from xenoglot.errors import WireError
-from xenoglot.model.request import Request, Sampling
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
-    from xenoglot.model.content import CacheMark
-    from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import OutputFormat
-
-USER_LIMIT = 64
-"""The longest `user`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
-
-SCHEMA_NAME = "response"
-"""The name of a schema that came without one: this dialect requires it."""
-
-_STOP_LIMIT = 4
-_PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "logprobs", "top_logprobs", "n")
-_EXTENDED = ("top_k", "min_p", "repetition_penalty")
-_OPTIONS = {
-    "verbosity": "verbosity",
-    "metadata": "metadata",
-    "service_tier": "service_tier",
-    "store": "store",
-    "cache_key": "prompt_cache_key",
-}
-"""Fields of a request that go as they are, by our names and those of the wire."""
-
-_REQUEST = Fields(Request, "$", (*CORE, *_OPTIONS, "parallel_tool_calls", "thinking", "user", "cache"))
-_SAMPLING = Fields(Sampling, "$.sampling", (*_PLAIN, *_EXTENDED, "max_tokens", "logit_bias", "stop"))
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -76,18 +49,16 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     _note_prefill(request, crossing)
     if request.tools or request.tool_choice is not None or request.parallel_tool_calls is not None or form:
         body |= _tools(request, form, crossing)
-    _write_sampling(request.sampling, body, form, crossing)
-    if request.output is not None:
-        body["response_format"] = _output(request.output, crossing)
+    SAMPLING.write(request.sampling, body, form, crossing)
     if request.thinking is not None:
         body |= encode_thinking(request.thinking, request.sampling.max_tokens, form, crossing)
-    _write_options(request, body, form, crossing)
-    _REQUEST.note_unsupported(request, losses)
-    _SAMPLING.note_unsupported(request.sampling, losses)
+    REQUEST.write(request, body, form, crossing)
+    if request.previous is not None:
+        raise stateless(request)
+    if request.stream or "unstreamed" in form:
+        body["stream"] = request.stream
     if request.stream or request.stream_usage is not None or "stream_options" in form:
         body |= _stream_options(request, form, own, crossing)
-    if request.cache is not None:
-        body |= _cache(request.cache, crossing)
     return body | own if own else body
 
 
@@ -120,81 +91,6 @@ def _tools(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONO
     return fields
 
 
-def _write_sampling(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: EncodeContext) -> None:
-    for name in _PLAIN:
-        value = getattr(sampling, name)
-        if value is not None:
-            body[name] = value
-    if sampling.seed is not None and crossing.target.seed_field != "seed":
-        body[crossing.target.seed_field] = body.pop("seed")
-    if sampling.max_tokens is not None:
-        body |= _max_tokens(sampling.max_tokens, form, crossing)
-    _write_extended(sampling, body, form, crossing)
-    if sampling.logit_bias is not None:
-        body["logit_bias"] = encode_bias(sampling.logit_bias, form)
-    if sampling.stop is not None:
-        body["stop"] = _stop(sampling.stop, form, crossing)
-
-
-def _write_extended(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: EncodeContext) -> None:
-    for name in _EXTENDED:
-        value = getattr(sampling, name)
-        if value is None:
-            continue
-        if crossing.home or crossing.target.extended_sampling:
-            body[form.get(name, name)] = value
-        else:
-            crossing.losses.dropped("$.sampling", name, "the dialect has no such field")
-
-
-def _max_tokens(wanted: int, form: JSONObject, crossing: EncodeContext) -> JSONObject:
-    limit, field = crossing.target.max_tokens_limit, crossing.target.max_tokens_field
-    if limit is not None and wanted > limit:
-        crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
-        wanted = limit
-    return {field or form.get("max_tokens", "max_tokens"): wanted}
-
-
-def _stop(stop: tuple[str, ...], form: JSONObject, crossing: EncodeContext) -> JSON:
-    limit = crossing.target.stop_limit
-    if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
-        raise WireError("$.stop", f"the server takes at most {limit} stop strings")
-    return stop[0] if "stop" in form and len(stop) == 1 else list(stop)
-
-
-def _output(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
-    form, own = form_of(output.extra, NAME), own_fields(output.extra, "$.output", crossing.losses)
-    if output.kind == "text":
-        return {"type": "text", **own}
-    if output.kind == "json":
-        return {"type": "json_object", **own}
-    if form.get("json_object"):
-        return {"type": "json_object", "schema": output.schema, **own}
-    spec: JSONObject = {"name": output.name, "description": output.description, "schema": output.schema}
-    spec["strict"] = output.strict
-    if not crossing.home:
-        spec["name"] = output.name or SCHEMA_NAME
-        if output.strict is None:
-            spec["strict"] = is_strict(output.schema)
-            if not spec["strict"]:
-                crossing.losses.approximated("$.output", "schema", "servers hold strictly to closed schemas alone")
-    spec = {key: value for key, value in spec.items() if value is not None}
-    return {"type": "json_schema", "json_schema": {**spec, **left(own, form, "json_schema")}, **own}
-
-
-def _write_options(request: Request, body: JSONObject, form: JSONObject, crossing: EncodeContext) -> None:
-    for name, key in _OPTIONS.items():
-        value = getattr(request, name)
-        if value is not None:
-            body[key] = value
-    if request.user is not None:
-        body[form.get("user", "user")] = _user(request.user, crossing)
-    if request.previous is not None:
-        raise stateless(request)
-    if request.stream or "unstreamed" in form:
-        body["stream"] = request.stream
-
-
 def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Ask for usage at the end of a stream (pitfall-101).
 
@@ -212,20 +108,3 @@ def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossin
     if "stream_options" in form:
         options |= left(own, form, "stream_options")
     return {"stream_options": options} if options or "stream_options" in form else {}
-
-
-def _cache(cache: CacheMark, crossing: EncodeContext) -> JSONObject:
-    form = form_of(cache.extra, NAME)
-    own = own_fields(cache.extra, "$.cache", crossing.losses)
-    if "options" not in form:
-        crossing.losses.dropped("$", "cache", "the server decides what it caches")
-        return {}
-    ttl = {} if cache.ttl is None else {"ttl": cache.ttl}
-    return {"prompt_cache_options": {"mode": "implicit", **ttl, **own}}
-
-
-def _user(user: str, crossing: EncodeContext) -> str:
-    if crossing.home or len(user) <= USER_LIMIT:
-        return user
-    crossing.losses.approximated("$", "user", f"longer than {USER_LIMIT} characters: its SHA-256 is written")
-    return sha256(user.encode("utf-8", "surrogatepass")).hexdigest()

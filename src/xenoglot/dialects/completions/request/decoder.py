@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_TOKENS
+from xenoglot.codec.requests.bounds import MOST_CANDIDATES, taken
 from xenoglot.dialects.completions.extras import NAME, extra_of
-from xenoglot.dialects.openai.sampling import (
-    ranged,
-    take_bias,
-    take_repetition,
-    take_seed,
-    take_stop,
-    take_stream_options,
-)
+from xenoglot.dialects.completions.request.fields import PROMPT, REQUEST, SAMPLING
+from xenoglot.dialects.openai.sampling import TEXTS, take_stream_options
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra
+from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Prompt, Request, Sampling
-
-if TYPE_CHECKING:
-    from xenoglot.model.json import JSON, JSONObject
-
-_UNLIMITED = -1
-"""Said for `max_tokens` to servers of local models (llama.cpp, LM Studio): nothing but the model ends the answer."""
 
 
 def decode_request(body: JSON) -> Request:
@@ -35,12 +22,7 @@ def decode_request(body: JSON) -> Request:
     reader = Reader(body)
     form: JSONObject = {}
     model = reader.need("model", str)
-    prompt = Prompt(
-        texts=_take_texts(reader, form),
-        suffix=reader.take("suffix", str),
-        echo=reader.take("echo", bool),
-        best_of=ranged(reader, "best_of", int, 1, MOST_CANDIDATES),
-    )
+    prompt = Prompt(texts=_take_texts(reader, form), **PROMPT.read(reader, form))
     sampling = _decode_sampling(reader, form)
     stream_usage = take_stream_options(reader, form)
     stream = reader.take("stream", bool)
@@ -51,35 +33,14 @@ def decode_request(body: JSON) -> Request:
         sampling=sampling,
         stream=stream is True,
         stream_usage=stream_usage,
-        user=reader.take("user", str),
+        **REQUEST.read(reader, form),
         extra=extra_of(reader, form) or Extra(dialect=NAME),
     )
 
 
 def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
     logprobs, top = _take_logprobs(reader, form)
-    return Sampling(
-        max_tokens=_take_max_tokens(reader, form),
-        temperature=ranged(reader, "temperature", float, 0, 2),
-        top_p=ranged(reader, "top_p", float, 0, 1),
-        top_k=ranged(reader, "top_k", int, -1, MOST_TOKENS),
-        min_p=ranged(reader, "min_p", float, 0, 1),
-        seed=take_seed(reader),
-        frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
-        presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
-        repetition_penalty=take_repetition(reader, form),
-        logit_bias=take_bias(reader, form),
-        logprobs=logprobs,
-        top_logprobs=top,
-        stop=take_stop(reader, form),
-        n=ranged(reader, "n", int, 1, MOST_CANDIDATES),
-    )
-
-
-def _take_max_tokens(reader: Reader, form: JSONObject) -> int | None:
-    limit: int | None = ranged(reader, "max_tokens", int, _UNLIMITED, MOST_TOKENS)
-    form["unlimited"] = limit == _UNLIMITED
-    return None if limit == _UNLIMITED else limit
+    return Sampling(logprobs=logprobs, top_logprobs=top, **SAMPLING.read(reader, form))
 
 
 def _take_logprobs(reader: Reader, form: JSONObject) -> tuple[bool | None, int | None]:
@@ -90,7 +51,7 @@ def _take_logprobs(reader: Reader, form: JSONObject) -> tuple[bool | None, int |
         return said, None
     if reader.peek("logprobs") == -1:
         return None, None
-    count: int | None = ranged(reader, "logprobs", int, 0, MOST_CANDIDATES)
+    count: int | None = taken(reader, "logprobs", int, 0, MOST_CANDIDATES, TEXTS.out_of_range)
     return (None, None) if count is None else (True, count)
 
 

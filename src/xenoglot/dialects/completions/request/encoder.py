@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.fields import CORE, Fields
+from msgspec.structs import replace
+
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import JSON_ONLY
-from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless, write_max_tokens
 from xenoglot.codec.requests.transcript import transcribe
 from xenoglot.dialects.completions.extras import NAME, own_fields
-from xenoglot.dialects.openai.sampling import encode_bias
+from xenoglot.dialects.completions.request.fields import PROMPT, REQUEST, SAMPLING, UNLIMITED
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request, Sampling
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Prompt
-
-_STOP_LIMIT = 4
-_PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "n")
-_EXTENDED = ("top_k", "min_p", "repetition_penalty")
-_REQUEST = Fields(Request, "$", (*CORE, "user"))
-_SAMPLING = Fields(
-    Sampling,
-    "$.sampling",
-    (*_PLAIN, *_EXTENDED, "max_tokens", "logit_bias", "logprobs", "top_logprobs", "stop"),
-)
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -52,12 +43,12 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         body["prompt"] = transcript.text
         stops = _with_stop(stops, transcript.stop, crossing)
     else:
-        body |= _prompt(request.prompt, _heading(request, losses), form)
-    body |= _sampling(request.sampling, form, crossing)
-    if stops is not None:
-        body["stop"] = _stop(stops, form, crossing)
-    if request.user is not None:
-        body["user"] = request.user
+        body |= _prompt(request.prompt, _heading(request, losses), form, crossing)
+    if request.sampling.max_tokens is None:
+        body |= _unlimited(form, crossing)
+    SAMPLING.write(replace(request.sampling, stop=stops), body, form, crossing)
+    body |= _logprobs(request.sampling, form, crossing)
+    REQUEST.write(request, body, form, crossing)
     if request.stream or "unstreamed" in form:
         body["stream"] = request.stream
     return body | _stream_options(request, form, own, crossing) | own
@@ -77,12 +68,13 @@ def _asking_for_json(request: Request, losses: Losses) -> Sequence[Message]:
     return (*request.messages, Message(role="system", content=(Text(text=JSON_ONLY),)))
 
 
-def _prompt(prompt: Prompt, heading: str, form: JSONObject) -> JSONObject:
+def _prompt(prompt: Prompt, heading: str, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     texts = [_text(text, heading) for text in prompt.texts]
-    fields: JSONObject = {"suffix": prompt.suffix, "echo": prompt.echo, "best_of": prompt.best_of}
+    fields: JSONObject = {}
+    PROMPT.write(prompt, fields, form, crossing)
     if texts:
         fields["prompt"] = texts if len(texts) > 1 or "prompt" in form else texts[0]
-    return {key: value for key, value in fields.items() if value is not None}
+    return fields
 
 
 def _text(text: str | tuple[int, ...], heading: str) -> JSON:
@@ -114,40 +106,15 @@ def _note_foreign(request: Request, crossing: EncodeContext) -> None:
         crossing.losses.dropped("$", "tool_choice", "the dialect has no tools")
     if request.output is not None and request.output.kind != "text" and not _is_json_mode(request):
         crossing.losses.dropped("$", "output", "the dialect has no form of answers")
-    _REQUEST.note_unsupported(request, crossing.losses)
-    _SAMPLING.note_unsupported(request.sampling, crossing.losses)
 
 
-def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
-    fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
-    limit = _max_tokens(sampling.max_tokens, form, crossing)
-    if limit is not None:
-        fields["max_tokens"] = limit
-    for name in _EXTENDED:
-        value = getattr(sampling, name)
-        if value is None:
-            continue
-        if crossing.home or crossing.target.extended_sampling:
-            fields[form.get(name, name)] = value
-        else:
-            crossing.losses.dropped("$.sampling", name, "the dialect has no such field")
-    if sampling.logit_bias is not None:
-        fields["logit_bias"] = encode_bias(sampling.logit_bias, form)
-    return fields | _logprobs(sampling, form, crossing)
-
-
-def _max_tokens(wanted: int | None, form: JSONObject, crossing: EncodeContext) -> int | None:
-    """Return the limit to write: a server that is told none stops after 16 tokens, which is no answer to a turn."""
-    if wanted is None:
-        if crossing.home:
-            return -1 if "unlimited" in form else None
-        wanted = crossing.target.default_max_tokens
-        crossing.losses.approximated("$.sampling", "max_tokens", f"the dialect's own is 16; {wanted} is written")
-    limit = crossing.target.max_tokens_limit
-    if limit is not None and wanted > limit:
-        crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
-        return limit
-    return wanted
+def _unlimited(form: JSONObject, crossing: EncodeContext) -> JSONObject:
+    """Return the limit where none is set: without any a server stops after 16 tokens, which is no answer to a turn."""
+    if crossing.home:
+        return {"max_tokens": UNLIMITED} if "unlimited" in form else {}
+    limit = crossing.target.default_max_tokens
+    crossing.losses.approximated("$.sampling", "max_tokens", f"the dialect's own is 16; {limit} is written")
+    return {"max_tokens": write_max_tokens(limit, form, crossing)}
 
 
 def _logprobs(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
@@ -167,13 +134,6 @@ def _with_stop(stops: tuple[str, ...] | None, stop: str | None, crossing: Encode
         return stops
     crossing.losses.emulated("$.sampling", "stop", "the model's turn ends where the user would speak next")
     return (*given, stop)
-
-
-def _stop(stop: Sequence[str], form: JSONObject, crossing: EncodeContext) -> JSON:
-    limit = crossing.target.stop_limit
-    if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
-        raise WireError("$.stop", f"the server takes at most {limit} stop strings")
-    return stop[0] if "stop" in form and len(stop) == 1 else list(stop)
 
 
 def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:

@@ -6,31 +6,21 @@ Responses (https://www.openresponses.org/reference).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.requests.bounds import MOST_TOKENS
-from xenoglot.codec.requests.encode_context import PREVIOUS
-from xenoglot.dialects.openai.sampling import NUMBERS, Take, number, take_fields
+from xenoglot.dialects.openai.options import EFFORTS
 from xenoglot.dialects.responses.extras import NAME, extra_of
+from xenoglot.dialects.responses.request.fields import REASONING, REQUEST, SAMPLING, TEXT
 from xenoglot.dialects.responses.request.input_decoder import InputDecoder
 from xenoglot.dialects.responses.tool_search import with_search_named
 from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed
-from xenoglot.model.content import CacheMark, Extra, Text
-from xenoglot.model.effort import BUDGETS
-from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from xenoglot.model.content import Opaque
-    from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Effort, Tool
-
-_EFFORTS: frozenset[Effort] = frozenset({"none", *BUDGETS})
+from xenoglot.model.content import Extra, Opaque, Text
+from xenoglot.model.json import JSON, JSONObject
+from xenoglot.model.request import Effort, Message, OutputFormat, Request, Sampling, Thinking, Tool
 
 LOGPROBS = "message.output_text.logprobs"
 ENCRYPTED = "reasoning.encrypted_content"
@@ -39,26 +29,7 @@ ENCRYPTED = "reasoning.encrypted_content"
 _SILENT: JSONObject = {"truncation": "disabled", "background": False}
 """What is the case anyway: said, it is a matter of form."""
 
-_SAMPLING: Mapping[str, tuple[str, Take]] = {
-    "top_logprobs": ("top_logprobs", number(int, 0, 20)),
-    "max_output_tokens": ("max_tokens", number(int, 1, MOST_TOKENS)),
-    **NUMBERS,
-}
 _SILENCES = frozenset({*_SILENT, "stream_options", "include"})
-_OTHERS = frozenset(
-    {
-        "user",
-        "safety_identifier",
-        "metadata",
-        "service_tier",
-        "store",
-        "previous_response_id",
-        "prompt_cache_options",
-        "prompt_cache_key",
-        "text",
-    }
-)
-"""The fields that are read together: where a request has none of them, nothing is looked for."""
 
 
 def decode_request(body: JSON) -> Request:
@@ -96,7 +67,9 @@ def _decode(reader: Reader, model: str) -> Request:
     parallel = reader.take("parallel_tool_calls", bool)
     sampling = _take_sampling(reader, form)
     thinking = _take_thinking(reader, form) if "reasoning" in left else None
-    others = None if _OTHERS.isdisjoint(left) else _take_others(reader, form)
+    others = REQUEST.read(reader, form)
+    if "text" in left:
+        others |= _take_text(reader, form)
     request = Request(
         model=model,
         messages=messages,
@@ -108,26 +81,8 @@ def _decode(reader: Reader, model: str) -> Request:
         stream=stream is True,
         extra=Extra(dialect=NAME, fields=left, form=form),
     )
-    request = request if others is None else replace(request, **others)
-    request = with_search_named(request)
+    request = with_search_named(replace(request, **others) if others else request)
     return _updated(request, turns.updates) if turns.updates else request
-
-
-def _take_others(reader: Reader, form: JSONObject) -> JSONObject:
-    """Return those fields of a request that few clients send."""
-    previous = reader.take("previous_response_id", str)
-    if previous is not None:
-        form[PREVIOUS] = "previous_response_id"
-    others = {
-        "user": _take_user(reader, form),
-        "metadata": reader.take("metadata", dict),
-        "service_tier": reader.take("service_tier", str),
-        "store": reader.take("store", bool),
-        "previous": previous,
-        "cache": _take_cache(reader),
-        "cache_key": reader.take("prompt_cache_key", str),
-    }
-    return others | _take_text(reader, form)
 
 
 def _take_instructions(reader: Reader, form: JSONObject) -> tuple[Message, ...]:
@@ -195,7 +150,7 @@ def _take_silent(reader: Reader, form: JSONObject) -> None:
 
 
 def _take_sampling(reader: Reader, form: JSONObject) -> Sampling:
-    said = take_fields(reader, _SAMPLING, form)
+    said = SAMPLING.read(reader, form)
     if LOGPROBS in (form.pop("include", None) or ()) or said.get("top_logprobs"):
         said["logprobs"] = True
     return Sampling(**said)
@@ -205,16 +160,14 @@ def _take_thinking(reader: Reader, form: JSONObject) -> Thinking | None:
     inner = reader.object("reasoning")
     if inner is None:
         return None
-    effort: Effort | None = inner.take_word("effort", _EFFORTS)
-    summary = inner.take_if("summary", str)
-    if summary is None and (older := inner.take_if("generate_summary", str)) is not None:
-        summary = older
-        form["summary"] = "generate_summary"
-    said = effort is not None or summary is not None or any(value is not None for value in inner.rest().values())
+    fields = REASONING.read(inner, form)
+    said = any(value is not None for value in fields.values()) or any(
+        value is not None for value in inner.rest().values()
+    )
     if not said:
         form["reasoning"] = [inner.rest()]
         return None
-    return Thinking(effort=effort, summary=summary, extra=extra_of(inner, {}))
+    return Thinking(**fields, extra=extra_of(inner, {}))
 
 
 def _take_text(reader: Reader, form: JSONObject) -> JSONObject:
@@ -222,61 +175,20 @@ def _take_text(reader: Reader, form: JSONObject) -> JSONObject:
     inner = reader.object("text")
     if inner is None:
         return {}
-    verbosity = inner.take("verbosity", str)
-    output = decode_format(inner)
+    fields = TEXT.read(inner, form)
     form["text"] = leave(reader, "text", inner)
-    return {"verbosity": verbosity, "output": output}
-
-
-def decode_format(reader: Reader) -> OutputFormat | None:
-    """Take `format`; one of a type that we do not know stays in the rest."""
-    value = reader.peek("format")
-    if value is None:
-        return None
-    inner = Reader(value, reader.at("format"))
-    kind = inner.need("type", str)
-    if kind not in ("text", "json_object", "json_schema"):
-        return None
-    reader.take("format", dict)
-    if kind != "json_schema":
-        return OutputFormat(kind="text" if kind == "text" else "json", extra=extra_of(inner, {}))
-    return OutputFormat(
-        kind="json_schema",
-        schema=inner.take_any("schema"),
-        name=inner.take("name", str),
-        description=inner.take("description", str),
-        strict=inner.take("strict", bool),
-        extra=extra_of(inner, {}),
-    )
+    return fields
 
 
 def _updated(request: Request, updates: Sequence[Reader]) -> Request:
     """Return the request as the items in its input leave it."""
     for update in updates:
         reasoning = Reader(update.peek("reasoning") or {}, update.at("reasoning"))
-        effort: Effort | None = reasoning.take_word("effort", _EFFORTS)
+        effort: Effort | None = reasoning.take_word("effort", EFFORTS)
         if effort is not None:
             request = replace(request, thinking=replace(request.thinking or Thinking(), effort=effort))
-        output = decode_format(Reader(update.peek("text") or {}, update.at("text")))
+        text = TEXT.read(Reader(update.peek("text") or {}, update.at("text")), {})
+        output: OutputFormat | None = text.get("output")
         if output is not None:
             request = replace(request, output=output)
     return request
-
-
-def _take_user(reader: Reader, form: JSONObject) -> str | None:
-    for key in ("safety_identifier", "user"):
-        user = reader.take(key, str)
-        if user is not None:
-            form["user"] = key
-            return user
-    return None
-
-
-def _take_cache(reader: Reader) -> CacheMark | None:
-    """Take `prompt_cache_options` if it requests the implicit breakpoint."""
-    value = reader.peek("prompt_cache_options")
-    if not isinstance(value, dict) or value.get("mode") != "implicit":
-        return None
-    inner = Reader(reader.take("prompt_cache_options", dict), reader.at("prompt_cache_options"))
-    inner.take("mode", str)
-    return CacheMark(ttl=inner.take("ttl", str), extra=extra_of(inner, {"options": True}))

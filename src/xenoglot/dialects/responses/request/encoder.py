@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.fields import CORE, Fields
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
-from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, extended, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.codec.requests.system_turns import fold_system
-from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.reasoning_effort import encode_thinking, is_wanted
 from xenoglot.dialects.responses.request.decoder import ENCRYPTED, LOGPROBS
+from xenoglot.dialects.responses.request.fields import REQUEST, SAMPLING, TEXT
 from xenoglot.dialects.responses.request.input_encoder import InputEncoder, has_seal
 from xenoglot.dialects.responses.tool_search import encode_search_output
 from xenoglot.dialects.responses.tools import encode_choice, encode_tools
@@ -31,52 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Message, OutputFormat
-
-USER_LIMIT = 64
-"""The longest `safety_identifier`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
-
-LEAST_TOKENS = 16
-"""The least `max_output_tokens` (OpenAI's 400 says so)."""
-
-SCHEMA_NAME = "response"
-"""The name of a schema that came without one: this dialect requires it."""
-
-_PLAIN = ("temperature", "top_p", "top_logprobs")
-_EXTENDED = ("top_k", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty", "seed")
-"""What OpenAI's own server does not take; the penalties for frequency and presence are of Open Responses."""
-
-_NEUTRAL: dict[str, JSON] = {
-    "top_k": -1,
-    "min_p": 0,
-    "repetition_penalty": 1,
-    "frequency_penalty": 0,
-    "presence_penalty": 0,
-    "logit_bias": {},
-    "stop": (),
-}
-"""Values that request nothing: some clients send all their defaults."""
-
-_REQUEST = Fields(
-    Request,
-    "$",
-    (
-        *CORE,
-        "parallel_tool_calls",
-        "thinking",
-        "verbosity",
-        "user",
-        "metadata",
-        "service_tier",
-        "store",
-        "cache",
-        "cache_key",
-    ),
-)
-_DEFINED = (*_PLAIN, "max_tokens", "logprobs", "n")
-_SAMPLING = Fields(Sampling, "$.sampling", _DEFINED, neutral=_NEUTRAL)
-_EXTENDED_SAMPLING = Fields(Sampling, "$.sampling", (*_DEFINED, *_EXTENDED), neutral=_NEUTRAL)
-"""For servers of this dialect that take more than OpenAI's."""
+    from xenoglot.model.request import Message
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -95,10 +48,10 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     body: JSONObject = {"model": request.model, **_turns(request, form, crossing)}
     body |= _tools(request, form, crossing)
-    body |= _sampling(request.sampling, form, crossing)
+    _write_sampling(request.sampling, body, form, crossing)
     body |= _began(form, own) if "began" in form and home else _answer(request, form, own, crossing)
-    body |= _options(request, form, crossing)
-    return body | own
+    REQUEST.write(request, body, form, crossing)
+    return body | _options(request, form, crossing) | own
 
 
 def _turns(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
@@ -184,34 +137,10 @@ def _tools(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONO
     return fields
 
 
-def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
-    fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
-    if sampling.max_tokens is not None:
-        fields["max_output_tokens"] = _max_tokens(sampling.max_tokens, crossing)
-    if not (crossing.home or crossing.target.extended_sampling):
-        _SAMPLING.note_unsupported(_bounded_top_k(sampling), crossing.losses)
-        return fields
-    _EXTENDED_SAMPLING.note_unsupported(sampling, crossing.losses)
-    return fields | {
-        form.get(name, name): value for name in _EXTENDED if (value := getattr(sampling, name)) is not None
-    }
-
-
-def _bounded_top_k(sampling: Sampling) -> Sampling:
-    """Return `sampling` without a `top_k` below 1: some clients write that there is no limit so."""
-    unlimited = sampling.top_k is not None and sampling.top_k < 1
-    return replace(sampling, top_k=None) if unlimited else sampling
-
-
-def _max_tokens(wanted: int, crossing: EncodeContext) -> int:
-    limit = crossing.target.max_tokens_limit
-    if limit is not None and wanted > limit:
-        crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
-        return limit
-    if wanted < LEAST_TOKENS and not crossing.home:
-        crossing.losses.approximated("$.sampling", "max_tokens", f"raised to {LEAST_TOKENS}, the least of the dialect")
-        return LEAST_TOKENS
-    return wanted
+def _write_sampling(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: EncodeContext) -> None:
+    if sampling.top_k is not None and sampling.top_k < 1 and not extended(crossing):
+        sampling = replace(sampling, top_k=None)  # some clients write that there is no limit so
+    SAMPLING.write(sampling, body, form, crossing)
 
 
 def _began(form: JSONObject, own: JSONObject) -> JSONObject:
@@ -230,53 +159,24 @@ def _answer(request: Request, form: JSONObject, own: JSONObject, crossing: Encod
     elif "reasoning" in form:
         fields["reasoning"] = form["reasoning"][0]
     text: JSONObject = {}
-    if request.output is not None:
-        text["format"] = _format(request.output, crossing)
-    if request.verbosity is not None:
-        text["verbosity"] = request.verbosity
+    TEXT.write_known(request, text, form, crossing)
     if "text" in form:
         text |= left(own, form, "text")
     return fields | ({"text": text} if text or "text" in form else {})
 
 
-def _format(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
-    own = own_fields(output.extra, "$.output", crossing.losses)
-    if output.kind != "json_schema":
-        return {"type": "text" if output.kind == "text" else "json_object", **own}
-    spec: JSONObject = {"name": output.name, "description": output.description, "schema": output.schema}
-    spec["strict"] = output.strict
-    if not crossing.home:
-        spec["name"] = output.name or SCHEMA_NAME
-        if output.strict is None:
-            spec["strict"] = is_strict(output.schema)
-            if not spec["strict"]:
-                crossing.losses.approximated("$.output", "schema", "servers hold strictly to closed schemas alone")
-    return {"type": "json_schema", **{key: value for key, value in spec.items() if value is not None}, **own}
-
-
 def _options(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
-    _REQUEST.note_unsupported(request, crossing.losses)
     if request.previous is not None and request.extra is not None and request.extra.dialect != NAME:
         raise stateless(request)
-    store = request.store
-    if store is None and not crossing.home:
-        store = False  # elsewhere nothing is kept unless it is said (pitfall-61)
-    fields: JSONObject = {
-        "metadata": request.metadata,
-        "service_tier": request.service_tier,
-        "store": store,
-        "previous_response_id": request.previous,
-        "prompt_cache_key": request.cache_key,
-    }
-    fields = {key: value for key, value in fields.items() if value is not None}
-    if request.user is not None:
-        fields[form.get("user", "safety_identifier")] = _user(request.user, crossing)
+    fields: JSONObject = {}
+    if request.store is None and not crossing.home:
+        fields["store"] = False  # elsewhere nothing is kept unless it is said (pitfall-61)
     if request.stream or "unstreamed" in form:
         fields["stream"] = request.stream
     if included := _included(request, crossing):
         fields["include"] = included
     silent: JSONObject = form.get("silent", {})
-    return fields | _cache(request, crossing) | silent
+    return fields | silent
 
 
 def _included(request: Request, crossing: EncodeContext) -> list[str]:
@@ -288,21 +188,3 @@ def _included(request: Request, crossing: EncodeContext) -> list[str]:
         ENCRYPTED: is_wanted(request.thinking, crossing) or has_seal(request.messages),
     }
     return [name for name, said in wanted.items() if said]
-
-
-def _cache(request: Request, crossing: EncodeContext) -> JSONObject:
-    if request.cache is None:
-        return {}
-    own = own_fields(request.cache.extra, "$.cache", crossing.losses)
-    if "options" not in form_of(request.cache.extra, NAME):
-        crossing.losses.dropped("$", "cache", "the server decides what it caches")
-        return {}
-    ttl = {} if request.cache.ttl is None else {"ttl": request.cache.ttl}
-    return {"prompt_cache_options": {"mode": "implicit", **ttl, **own}}
-
-
-def _user(user: str, crossing: EncodeContext) -> str:
-    if crossing.home or len(user) <= USER_LIMIT:
-        return user
-    crossing.losses.approximated("$", "user", f"longer than {USER_LIMIT} characters: its SHA-256 is written")
-    return sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
