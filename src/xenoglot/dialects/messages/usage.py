@@ -6,10 +6,11 @@ Source: `anthropic/types/beta/beta_usage.py`: "Total input tokens in a request i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.fields import Fields, by_hand, count
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.messages.extras import NAME, keep_rest, with_rest, with_said
+from xenoglot.dialects.messages.extras import NAME, keep_rest, with_rest
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
@@ -19,6 +20,19 @@ if TYPE_CHECKING:
 STANDARD_TIER = "standard"
 WHERE = "$.usage"
 
+USAGE: Final = Fields(
+    Usage,
+    WHERE,
+    (
+        by_hand("input_tokens", "input_tokens", values="count", note="without cached tokens"),
+        count("cache_write", "cache_creation_input_tokens"),
+        count("cache_read", "cache_read_input_tokens"),
+        count("output_tokens", "output_tokens"),
+        by_hand("reasoning", "output_tokens_details.thinking_tokens", values="count"),
+    ),
+    neutral={"input_audio": 0, "output_audio": 0, "total": 0},
+)
+
 _START_ONLY = ("cache_creation", "inference_geo", "service_tier", "speed")
 """What `message_start` tells and `message_delta` has no field for (`beta_message_delta_usage.py`)."""
 
@@ -27,8 +41,6 @@ def decode_usage(value: JSON, path: str = WHERE) -> tuple[Usage, str | None]:
     """Return the counts, and the service tier that stands among them."""
     reader = Reader(value, path)
     fresh = reader.count("input_tokens")
-    read = reader.count("cache_read_input_tokens")
-    written = reader.count("cache_creation_input_tokens")
     form: JSONObject = {}
     reasoning = None
     if isinstance(reader.peek("output_tokens_details"), dict):
@@ -36,12 +48,11 @@ def decode_usage(value: JSON, path: str = WHERE) -> tuple[Usage, str | None]:
         reasoning = details.count("thinking_tokens")
         keep_rest(reader, "output_tokens_details", details, form, said=reasoning is not None)
     tier = reader.take_if("service_tier", str)
+    counts = USAGE.read(reader, form)
     usage = Usage(
-        input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
-        output_tokens=reader.count("output_tokens"),
-        cache_read=read,
-        cache_write=written,
+        input_tokens=None if fresh is None else fresh + counts.get("cache_read", 0) + counts.get("cache_write", 0),
         reasoning=reasoning,
+        **counts,
         extra=reader.extra(NAME, **form),
     )
     return usage, "default" if tier == STANDARD_TIER else tier
@@ -52,17 +63,12 @@ def encode_usage(usage: Usage | None, tier: str | None, losses: Losses) -> JSONO
     own: JSONObject = {}
     if usage is not None:
         cached = (usage.cache_read or 0) + (usage.cache_write or 0)
-        with_said(
-            own,
-            input_tokens=None if usage.input_tokens is None else max(0, usage.input_tokens - cached),
-            cache_creation_input_tokens=usage.cache_write,
-            cache_read_input_tokens=usage.cache_read,
-            output_tokens=usage.output_tokens,
-            output_tokens_details=None if usage.reasoning is None else {"thinking_tokens": usage.reasoning},
-        )
-        for field in ("input_audio", "output_audio", "total", "estimated"):
-            if getattr(usage, field):
-                losses.dropped(WHERE, field, "the dialect has no such count")
+        if usage.input_tokens is not None:
+            own["input_tokens"] = max(0, usage.input_tokens - cached)
+        USAGE.write_plain(usage, own)
+        if usage.reasoning is not None:
+            own["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+        USAGE.note_unsupported(usage, losses)
     if tier is not None:
         own["service_tier"] = STANDARD_TIER if tier == "default" else tier
     return with_rest(own, None if usage is None else usage.extra, WHERE, losses)

@@ -327,7 +327,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             Request(model="m", messages=ASK, sampling=LIMITED),
             {"max_tokens_limit": 50},
             {"max_tokens": 50},
-            ["$.sampling max_tokens approximated (the server generates at most 50)"],
+            ["$.sampling max_tokens approximated (lowered to 50, the most of the server)"],
             id="pitfall-19-limit",
         ),
         pytest.param(
@@ -718,7 +718,7 @@ def test_what_would_be_another_request_is_refused(request_: Request, path: str) 
             {"max_tokens_limit": 8192},
             {"max_tokens": 8192, "thinking": {"type": "enabled", "budget_tokens": 4096}},
             [
-                "$.sampling max_tokens approximated (the server generates at most 8192)",
+                "$.sampling max_tokens approximated (lowered to 8192, the most of the server)",
                 "$.thinking budget_tokens approximated (lowered: the server generates at most 8192 tokens)",
             ],
             id="pitfall-25-limit",

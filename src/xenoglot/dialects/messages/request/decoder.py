@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.bounds import MOST_TOKENS
 from xenoglot.dialects.messages.extras import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import STRING, plain_message, plain_tool
 from xenoglot.dialects.messages.part_decoder import BILLING_HEADER, decode_parts
+from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Opaque, Part, Text
 from xenoglot.model.effort import LEAST_BUDGET
@@ -47,11 +47,7 @@ CHOICES: dict[str, Literal["auto", "required", "none"]] = {
     "tool": "required",
     "none": "none",
 }
-TIERS = {"auto": "auto", "standard_only": "default"}
-
 _THINKING = frozenset({"thinking", "output_config", "output_format"})
-_SAMPLING = frozenset({"top_k", "temperature", "top_p", "stop_sequences"})
-_TIERS = frozenset({"service_tier", "speed"})
 """The fields that are read together: where a request has none of them, nothing is looked for."""
 
 
@@ -66,17 +62,17 @@ def decode_request(value: JSON) -> Request:
             `thread_unsupported_request`.
     """
     reader = Reader(value)
-    max_tokens = reader.need("max_tokens", int)
-    return _decode(reader, max_tokens)
+    if "max_tokens" not in reader:
+        reader.need("max_tokens", int)
+    return _decode(reader)
 
 
 def decode_count(value: JSON) -> Request:
     """Return the request whose tokens are to be counted: as `decode_request`, but `max_tokens` may be missing."""
-    reader = Reader(value)
-    return _decode(reader, reader.take("max_tokens", int))
+    return _decode(Reader(value))
 
 
-def _decode(reader: Reader, max_tokens: int | None) -> Request:
+def _decode(reader: Reader) -> Request:
     _refuse_threads(reader)
     form: JSONObject = {}
     model = reader.need("model", str)
@@ -84,22 +80,22 @@ def _decode(reader: Reader, max_tokens: int | None) -> Request:
     left = reader.rest()
     choice, parallel = _take_tool_choice(reader) if "tool_choice" in left else (None, None)
     thinking, output = (None, None) if _THINKING.isdisjoint(left) else _take_thinking_and_output(reader, form)
-    _check_budget(thinking, max_tokens)
-    return Request(
+    sampling, others = Sampling(**SAMPLING.read(reader, form)), REQUEST.read(reader, form)
+    _check_budget(thinking, sampling.max_tokens)
+    request = Request(
         model=model,
         messages=messages,
         tools=_take_tools(reader, form) if "tools" in left else (),
         tool_choice=choice,
         parallel_tool_calls=parallel,
-        sampling=_take_sampling(reader, max_tokens),
+        sampling=sampling,
         output=output,
         thinking=thinking,
         stream=_take_stream(reader, form),
         user=_take_user(reader, form) if "metadata" in left else None,
-        service_tier=None if _TIERS.isdisjoint(left) else _take_tier(reader),
-        cache=take_cache(reader) if "cache_control" in left else None,
         extra=Extra(dialect=NAME, fields=left, form=form),
     )
+    return replace(request, **others) if others else request
 
 
 def _refuse_threads(reader: Reader) -> None:
@@ -276,35 +272,6 @@ def _take_format(reader: Reader, key: str, form: JSONObject) -> OutputFormat | N
     return OutputFormat(kind="json_schema", schema=output.need("schema", dict), extra=output.extra(NAME))
 
 
-def _take_sampling(reader: Reader, max_tokens: int | None) -> Sampling:
-    _check_range("$.max_tokens", max_tokens)  # 0 fills the prompt cache without an answer
-    if _SAMPLING.isdisjoint(reader.rest()):
-        return Sampling(max_tokens=max_tokens)
-    top_k = reader.take("top_k", int)
-    _check_range("$.top_k", top_k)
-    return Sampling(
-        max_tokens=max_tokens,
-        temperature=_take_share(reader, "temperature"),
-        top_p=_take_share(reader, "top_p"),
-        top_k=top_k,
-        stop=reader.strings("stop_sequences"),
-    )
-
-
-def _check_range(path: str, value: int | None) -> None:
-    if value is not None and value < 0:
-        raise WireError(path, "Input should be greater than or equal to 0")
-    if value is not None and value > MOST_TOKENS:
-        raise WireError(path, f"Input should be less than or equal to {MOST_TOKENS}")
-
-
-def _take_share(reader: Reader, key: str) -> float | None:
-    value = reader.take(key, float)
-    if value is not None and not 0 <= value <= 1:
-        raise WireError(reader.at(key), "Input should be between 0 and 1")
-    return value
-
-
 def _take_user(reader: Reader, form: JSONObject) -> str | None:
     metadata = reader.object("metadata")
     if metadata is None:
@@ -312,11 +279,3 @@ def _take_user(reader: Reader, form: JSONObject) -> str | None:
     user = metadata.take("user_id", str)
     keep_rest(reader, "metadata", metadata, form, said=user is not None)
     return user
-
-
-def _take_tier(reader: Reader) -> str | None:
-    """Take `service_tier`, or the `speed` that another dialect would call a tier."""
-    tier = reader.take_word("service_tier", TIERS)
-    if tier is not None:
-        return TIERS[tier]
-    return None if "service_tier" in reader else reader.take_word("speed", ("fast",))

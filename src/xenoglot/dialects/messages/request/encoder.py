@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.fields import CORE, STATELESS, Fields
+from msgspec.structs import replace
+
 from xenoglot.codec.frequent_shapes import silent
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import JSON_ONLY
-from xenoglot.codec.requests.encode_context import came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.codec.schemas import closed
-from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
+from xenoglot.dialects.messages.extras import NAME, with_rest, with_said
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
 from xenoglot.dialects.messages.reasoning_effort import encode_thinking
+from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
 from xenoglot.dialects.messages.request.turn_order import WireMessage, fold_system, mend
 from xenoglot.dialects.messages.tools import drop_choice, encode_choice, encode_tools
 from xenoglot.errors import WireError
-from xenoglot.model.request import Request, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,43 +30,13 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Message, OutputFormat
+    from xenoglot.model.request import Message, OutputFormat, Request, Sampling
 
 MARK_LIMIT = 4
 """The most cache marks of one request (https://docs.claude.com/en/docs/build-with-claude/prompt-caching)."""
 
-_TIERS: dict[str, tuple[str, str]] = {
-    "auto": ("service_tier", "auto"),
-    "default": ("service_tier", "standard_only"),
-    "fast": ("speed", "fast"),
-    "priority": ("service_tier", "auto"),
-    "flex": ("service_tier", "standard_only"),
-    "scale": ("service_tier", "auto"),
-}
-_EXACT_TIERS = ("auto", "default", "fast")
-
 _TURNS = {"user": "user", "assistant": "assistant", "tool": "user", "system": "system", "developer": "system"}
 """In whose turn each says it."""
-
-_REQUEST = Fields(
-    Request, "$", (*CORE, "parallel_tool_calls", "thinking", "user", "service_tier", "cache"), neutral=STATELESS
-)
-
-_EXTENDED = ("min_p", "repetition_penalty")
-_DEFINED = ("max_tokens", "temperature", "top_p", "top_k", "stop", "n")
-_NEUTRAL: dict[str, JSON] = {
-    "min_p": 0,
-    "repetition_penalty": 1,
-    "frequency_penalty": 0,
-    "presence_penalty": 0,
-    "logit_bias": {},
-    "logprobs": False,
-    "top_logprobs": 0,
-}
-"""Values that request nothing: some clients send all their defaults."""
-_SAMPLING = Fields(Sampling, "$.sampling", _DEFINED, neutral=_NEUTRAL)
-_EXTENDED_SAMPLING = Fields(Sampling, "$.sampling", (*_DEFINED, *_EXTENDED), neutral=_NEUTRAL)
-"""For servers of this dialect that take more than it defines."""
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -88,6 +59,7 @@ class _RequestEncoder:
         self._losses = losses
         self._target = target
         self._home = came_from(request, NAME)
+        self._context = EncodeContext(losses, target, self._home)
         self._form = form_of(request.extra, NAME)
         self._parts = PartEncoder(losses, home=self._home, target=target)
         self._body: JSONObject = {"model": request.model}
@@ -174,57 +146,21 @@ class _RequestEncoder:
             self._losses.dropped(where, "id", "a message of the dialect has none")
 
     def _sampling(self, sampling: Sampling) -> None:
-        body, losses, home = self._body, self._losses, self._home
-        where = "$.sampling"
-        self._max_tokens(sampling.max_tokens)
-        for name in ("temperature", "top_p", "top_k"):
-            value = getattr(sampling, name)
-            if value is not None:
-                body[name] = value
-        if not home:
-            self._fit_sampling(where)
-        if sampling.stop is not None:
-            stop = [text for text in sampling.stop if home or text.strip()]
-            if len(stop) < len(sampling.stop):
-                losses.dropped(where, "stop", "a stop sequence must hold more than blanks")
-            if stop or home:
-                body["stop_sequences"] = stop
-        self._extended_sampling(sampling)
+        if sampling.max_tokens is None and not self._home:  # it may be missing where tokens are only counted
+            wanted = self._target.default_max_tokens
+            sampling = replace(sampling, max_tokens=wanted)
+            self._losses.approximated("$.sampling", "max_tokens", f"the dialect requires it; {wanted} is written")
+        SAMPLING.write(sampling, self._body, self._form, self._context)
+        if not self._home:
+            self._fit_sampling()
 
-    def _fit_sampling(self, where: str) -> None:
+    def _fit_sampling(self) -> None:
         """Keep what servers take: of two ways to narrow the draw all newer models refuse both at once (pitfall-22)."""
-        body, losses = self._body, self._losses
-        if body.get("temperature", 0) > 1:
-            body["temperature"] = 1.0
-            losses.approximated(where, "temperature", "the dialect's highest is 1")
-        if body.get("top_k", 1) < 1:  # how other servers write that there is no limit
-            del body["top_k"]
+        body = self._body
         if "temperature" in body and "top_p" in body:
             lesser = "temperature" if body["temperature"] == 1 != body["top_p"] else "top_p"
             if body.pop(lesser) != 1:
-                losses.dropped(where, lesser, "not allowed beside `temperature`")
-
-    def _extended_sampling(self, sampling: Sampling) -> None:
-        if not self._target.extended_sampling:
-            _SAMPLING.note_unsupported(sampling, self._losses)
-            return
-        _EXTENDED_SAMPLING.note_unsupported(sampling, self._losses)
-        for name in _EXTENDED:
-            value = getattr(sampling, name)
-            if value not in (None, _NEUTRAL[name]):
-                self._body[name] = value
-
-    def _max_tokens(self, wanted: int | None) -> None:
-        if wanted is None:
-            if self._home:  # it may be missing where tokens are only counted
-                return
-            wanted = self._target.default_max_tokens
-            self._losses.approximated("$.sampling", "max_tokens", f"the dialect requires it; {wanted} is written")
-        limit = self._target.max_tokens_limit
-        if limit is not None and wanted > limit:
-            wanted = limit
-            self._losses.approximated("$.sampling", "max_tokens", f"the server generates at most {limit}")
-        self._body["max_tokens"] = wanted
+                self._losses.dropped("$.sampling", lesser, "not allowed beside `temperature`")
 
     def _output(self, output: OutputFormat) -> None:
         losses, schema = self._losses, output.schema
@@ -257,34 +193,19 @@ class _RequestEncoder:
             self._body["system"] = f"{said}\n\n{JSON_ONLY}" if said else JSON_ONLY
 
     def _rest(self) -> None:
-        request, body, losses = self._request, self._body, self._losses
+        request, body = self._request, self._body
         if request.stream:
             body["stream"] = True
         elif self._form.get("stream") is False:
             body["stream"] = False
         if request.user is not None:
             body["metadata"] = {"user_id": request.user}
-        if request.cache is not None:
-            body["cache_control"] = encode_cache(request.cache, "$.cache", losses, home=self._home)
-        if request.service_tier is not None:
-            _encode_tier(request.service_tier, body, losses)
-        _REQUEST.note_unsupported(request, losses)
+        REQUEST.write(request, body, self._form, self._context)
 
 
 def _is_head(message: Message) -> bool:
     """Whether a message is hoisted to `system` if all before it are; one that stood among the messages is not."""
     return message.role in ("system", "developer") and not form_of(message.extra, NAME).get("inline")
-
-
-def _encode_tier(tier: str, body: JSONObject, losses: Losses) -> None:
-    known = _TIERS.get(tier)
-    if known is None:
-        losses.dropped("$", "service_tier", "the dialect has no such tier")
-        return
-    field, word = known
-    body[field] = word
-    if tier not in _EXACT_TIERS:
-        losses.approximated("$", "service_tier", f"`{tier}` is written as `{word}`")
 
 
 def _limit_marks(body: JSONObject, losses: Losses) -> None:
