@@ -15,7 +15,7 @@ from xenoglot.dialects.gemini.parts.encoder import NAME_LIMIT
 from xenoglot.dialects.gemini.reasoning_effort import reasoning_requested
 from xenoglot.dialects.gemini.request.decoder import decode_count, decode_request
 from xenoglot.dialects.gemini.request.encoder import encode_count_request, encode_request
-from xenoglot.dialects.gemini.request.generation_config import STOP_LIMIT
+from xenoglot.dialects.gemini.request.fields import STOP_LIMIT
 from xenoglot.dialects.gemini.response import decode_response, encode_response
 from xenoglot.dialects.gemini.stream.decoder import StreamDecoder
 from xenoglot.dialects.gemini.stream.encoder import StreamEncoder

@@ -7,8 +7,9 @@ for protocol buffers leaves zeros out (https://protobuf.dev/programming-guides/j
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.fields import Fields, by_hand, count
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 WHERE = "$.usage"
+
+USAGE: Final = Fields(
+    Usage,
+    WHERE,
+    (
+        by_hand("input_tokens", "promptTokenCount", "toolUsePromptTokenCount", values="count", note="their sum"),
+        by_hand("output_tokens", "candidatesTokenCount", "thoughtsTokenCount", values="count", note="their sum"),
+        by_hand("total", "totalTokenCount", values="count"),
+        count("cache_read", "cachedContentTokenCount"),
+        count("reasoning", "thoughtsTokenCount"),
+        by_hand("input_audio", "promptTokensDetails", values="count of the modality `AUDIO`"),
+        by_hand("output_audio", "candidatesTokensDetails", values="count of the modality `AUDIO`"),
+    ),
+)
 
 _DETAILS = (
     "promptTokensDetails",
@@ -39,7 +54,7 @@ def decode_usage(value: JSON, path: str = WHERE) -> Usage | None:
     reader = Reader(value, path)
     form: JSONObject = {}
     prompt, tools = reader.count("promptTokenCount"), reader.count("toolUsePromptTokenCount")
-    candidates, thoughts = reader.count("candidatesTokenCount"), reader.count("thoughtsTokenCount")
+    candidates, counts = reader.count("candidatesTokenCount"), USAGE.read(reader, form)
     total = reader.count("totalTokenCount")
     if tools is not None:
         form["tools"] = tools
@@ -47,7 +62,7 @@ def decode_usage(value: JSON, path: str = WHERE) -> Usage | None:
         form["prompt"] = "absent"
     if candidates is None:
         candidates, form["candidates"] = None if prompt is None else 0, "absent"
-    entered, made = _sum(prompt, tools), _sum(candidates, thoughts)
+    entered, made = _sum(prompt, tools), _sum(candidates, counts.get("reasoning"))
     if total is None:
         form["total"] = "absent"
     elif None not in (entered, made) and total == _sum(entered, made):
@@ -59,11 +74,10 @@ def decode_usage(value: JSON, path: str = WHERE) -> Usage | None:
     return Usage(
         input_tokens=entered,
         output_tokens=made,
-        cache_read=reader.count("cachedContentTokenCount"),
-        reasoning=thoughts,
         input_audio=audio[0],
         output_audio=audio[1],
         total=total,
+        **counts,
         extra=Extra(dialect=NAME, fields=reader.rest(), form=form),  # always there: it stands for its snapshot alone
     )
 
@@ -100,16 +114,12 @@ def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
         promptTokenCount=None if "prompt" in form else prompt,
         candidatesTokenCount=None if "candidates" in form else candidates,
         totalTokenCount=None if "total" in form else total,
-        cachedContentTokenCount=usage.cache_read,
-        thoughtsTokenCount=usage.reasoning,
         toolUsePromptTokenCount=form.get("tools"),
         **form.get("details", {}),
     )
-    for key, count in (("promptTokensDetails", usage.input_audio), ("candidatesTokensDetails", usage.output_audio)):
-        if count is not None and (usage.extra is None or usage.extra.dialect != NAME):
-            own[key] = [{"modality": "AUDIO", "tokenCount": count}]
-    if usage.cache_write is not None:
-        losses.dropped(WHERE, "cache_write", "the dialect has no such count")
-    if usage.estimated:
-        losses.dropped(WHERE, "estimated", "the dialect does not distinguish counted and estimated tokens")
+    USAGE.write_plain(usage, own)
+    for key, audio in (("promptTokensDetails", usage.input_audio), ("candidatesTokensDetails", usage.output_audio)):
+        if audio is not None and (usage.extra is None or usage.extra.dialect != NAME):
+            own[key] = [{"modality": "AUDIO", "tokenCount": audio}]
+    USAGE.note_unsupported(usage, losses)
     return with_rest(own, usage.extra, WHERE, losses)

@@ -212,7 +212,7 @@ def test_how_the_answer_is_drawn() -> None:
         "stopSequences": ["a", "b", "c", "d", "e"],
     }
     assert losses == [
-        "$.sampling max_tokens approximated (the server generates at most 8)",
+        "$.sampling max_tokens approximated (lowered to 8, the most of the server)",
         "$.sampling seed approximated (seeds have 32 bits: its remainder is written)",
         "$.sampling min_p dropped (the dialect has no such field)",
     ]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.requests.encode_context import PREVIOUS
 from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.dialects.gemini.parts.decoder import decode_parts
 from xenoglot.dialects.gemini.parts.history_pieces import HistoryPieces
 from xenoglot.dialects.gemini.request.aliases import plain
+from xenoglot.dialects.gemini.request.fields import REQUEST
 from xenoglot.dialects.gemini.request.generation_config import take_generation
 from xenoglot.dialects.gemini.tool_calls import CallIds
 from xenoglot.dialects.gemini.tools import take_choice, take_tools
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
-
-TIERS = {"standard": "default", "flex": "flex", "priority": "priority"}
-"""`ServiceTier` in the SDK, and our words."""
 
 
 def decode_request(value: JSON) -> Request:
@@ -44,9 +41,6 @@ def decode_request(value: JSON) -> Request:
     model = reader.need("model", str)
     system = _take_system(reader)
     messages = (*system, *_take_contents(reader))
-    cached = reader.take("cachedContent", str)
-    if cached is not None:
-        form[PREVIOUS] = "cachedContent"
     generation = take_generation(reader, form)
     return Request(
         model=model,
@@ -57,9 +51,7 @@ def decode_request(value: JSON) -> Request:
         output=generation.output,
         thinking=generation.thinking,
         stream=_take_stream(reader, form),
-        service_tier=_take_tier(reader),
-        store=reader.take("store", bool),
-        previous=cached,  # the beginning of the prompt, which the server keeps
+        **REQUEST.read(reader, form),
         extra=Extra(dialect=NAME, fields=reader.rest(), form=form),
     )
 
@@ -84,11 +76,6 @@ def _take_stream(reader: Reader, form: JSONObject) -> bool:
     if stream is False:
         form["stream"] = False
     return stream is True
-
-
-def _take_tier(reader: Reader) -> str | None:
-    tier = reader.take_word("serviceTier", TIERS)
-    return None if tier is None else TIERS[tier]
 
 
 def _take_system(reader: Reader) -> tuple[Message, ...]:

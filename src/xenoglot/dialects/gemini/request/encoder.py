@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.fields import CORE, NEUTRAL, Fields
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
@@ -19,11 +18,11 @@ from xenoglot.dialects.gemini.foreign_signatures import sign_words, take_borrowe
 from xenoglot.dialects.gemini.parts.encoder import PartEncoder
 from xenoglot.dialects.gemini.parts.history_pieces import with_pieces
 from xenoglot.dialects.gemini.request.aliases import respelled
-from xenoglot.dialects.gemini.request.decoder import ROLES, TIERS
+from xenoglot.dialects.gemini.request.decoder import ROLES
+from xenoglot.dialects.gemini.request.fields import REQUEST
 from xenoglot.dialects.gemini.request.generation_config import encode_generation
 from xenoglot.dialects.gemini.request.turn_order import WireContent, mend
 from xenoglot.dialects.gemini.tools import encode_choice, encode_tools
-from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,16 +30,12 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
-    from xenoglot.model.request import Message
+    from xenoglot.model.request import Message, Request
 
 MODELS = "models/"
 """Begins the full name of a model; its path has it already."""
 
 _ROLES = {**{role: word for word, role in ROLES.items()}, "system": "system", "developer": "system"}
-_TIERS = {tier: word for word, tier in TIERS.items()}
-_REQUEST = Fields(
-    Request, "$", (*CORE, "parallel_tool_calls", "thinking", "service_tier", "store", "cache"), neutral=NEUTRAL
-)
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -62,7 +57,11 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         body["tools"] = tools
     body |= encode_choice(request, parts, crossing, tools=bool(tools))
     body |= encode_generation(request, crossing)
-    body |= _options(request, form, losses)
+    if request.stream or "stream" in form:
+        body["stream"] = request.stream
+    REQUEST.write(request, body, form, crossing)
+    if request.cache is not None:
+        losses.dropped("$", "cache", "the server decides what it caches")
     body = with_rest(body, request.extra, "$", losses)
     spelled: JSONObject = respelled(body, form.get("spelling", {}))
     return spelled
@@ -141,19 +140,3 @@ def _report(message: Message, where: str, losses: Losses) -> None:
     for field in ("name", "id"):
         if getattr(message, field) is not None:
             losses.dropped(where, field, "a turn of the dialect has none")
-
-
-def _options(request: Request, form: JSONObject, losses: Losses) -> JSONObject:
-    body: JSONObject = {} if request.previous is None else {"cachedContent": request.previous}
-    if request.stream or "stream" in form:
-        body["stream"] = request.stream
-    if request.store is not None:
-        body["store"] = request.store
-    if request.service_tier in _TIERS:
-        body["serviceTier"] = _TIERS[request.service_tier]
-    elif request.service_tier is not None:
-        losses.dropped("$", "service_tier", "the dialect has no such tier")
-    _REQUEST.note_unsupported(request, losses)
-    if request.cache is not None:
-        losses.dropped("$", "cache", "the server decides what it caches")
-    return body

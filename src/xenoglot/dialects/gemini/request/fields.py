@@ -1,0 +1,112 @@
+"""Field tables of requests: the body, and the sampling in its `generationConfig`.
+
+Source: `GenerationConfig` (https://ai.google.dev/api/generate-content#generationconfig).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.codec.fields import NEUTRAL, Field, Fields, by_hand, words
+from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_CANDIDATES, MOST_LOGPROBS, MOST_SEED, MOST_TOKENS, ranged
+from xenoglot.codec.requests.encode_context import PREVIOUS, EncodeContext, write_max_tokens
+from xenoglot.codec.requests.stop_strings import stop_writer
+from xenoglot.model.json import JSON, JSONObject
+from xenoglot.model.request import Request, Sampling
+
+STOP_LIMIT: Final = 5
+"""The most stop strings (`GenerationConfig.stopSequences`)."""
+
+_TIERS: Final = {"standard": "default", "flex": "flex", "priority": "priority"}
+"""`ServiceTier` in the SDK, and our words."""
+
+_WORDS: Final = {tier: word for word, tier in _TIERS.items()}
+
+_SEEDS: Final = 2**31
+"""Seeds are integers of 32 bits with a sign."""
+
+
+def _take_top_k(reader: Reader, key: str, form: JSONObject) -> JSON:
+    top_k = ranged(reader, key, float, -1, MOST_TOKENS)
+    if type(top_k) is not float:
+        return top_k
+    if not top_k.is_integer():
+        reader.rest()[key] = top_k
+        return None
+    form["topK"] = "float"
+    return int(top_k)
+
+
+def _write_top_k(top_k: int, form: JSONObject, context: EncodeContext) -> JSON:
+    """Return `topK`; other servers write less than 1 for no limit."""
+    if top_k < 1 and not context.home:
+        return None
+    return float(top_k) if "topK" in form else top_k
+
+
+def _write_seed(seed: int, _form: JSONObject, context: EncodeContext) -> int:
+    if context.home or -_SEEDS <= seed < _SEEDS:
+        return seed
+    context.losses.approximated("$.sampling", "seed", "seeds have 32 bits: its remainder is written")
+    return seed % _SEEDS
+
+
+def _take_previous(reader: Reader, key: str, form: JSONObject) -> JSON:
+    form[PREVIOUS] = key
+    return reader.take(key, str)
+
+
+def _write_tier(tier: str, _form: JSONObject, context: EncodeContext) -> JSON:
+    if tier not in _WORDS:
+        context.losses.dropped("$", "service_tier", "the dialect has no such tier")
+    return _WORDS.get(tier)
+
+
+SAMPLING: Final = Fields(
+    Sampling,
+    "$.sampling",
+    (
+        Field("temperature", "temperature", float, 0, 2),
+        Field("top_p", "topP", float, 0, 1),
+        Field("presence_penalty", "presencePenalty", float, -2, 2),
+        Field("frequency_penalty", "frequencyPenalty", float, -2, 2),
+        Field("logprobs", "responseLogprobs", bool),
+        Field("top_logprobs", "logprobs", int, 0, MOST_LOGPROBS),
+        Field("n", "candidateCount", int, 1, MOST_CANDIDATES),
+        Field("max_tokens", "maxOutputTokens", int, 1, MOST_TOKENS, write=write_max_tokens),
+        Field("top_k", "topK", float, -1, MOST_TOKENS, read=_take_top_k, write=_write_top_k),
+        Field("seed", "seed", int, LEAST_SEED, MOST_SEED, write=_write_seed, note="from elsewhere 32 bits of it"),
+        Field("stop", "stopSequences", list, write=stop_writer(STOP_LIMIT), note=f"at most {STOP_LIMIT}"),
+    ),
+    neutral={"min_p": 0, "repetition_penalty": 1, "logit_bias": {}},
+)
+
+REQUEST: Final = Fields(
+    Request,
+    "$",
+    (
+        by_hand("model", "model", values="string", note="in the URL"),
+        by_hand("messages", "systemInstruction", "contents", values="list of turns"),
+        by_hand("tools", "tools", values="list of tools"),
+        by_hand("tool_choice", "toolConfig.functionCallingConfig", values="object"),
+        by_hand("thinking", "generationConfig.thinkingConfig", values="object"),
+        by_hand(
+            "output",
+            "generationConfig.responseMimeType",
+            "generationConfig.responseSchema",
+            "generationConfig.responseJsonSchema",
+            values="media type, schema",
+        ),
+        by_hand("stream", "stream", values="boolean", note="in the URL"),
+        Field("previous", "cachedContent", read=_take_previous),
+        Field("store", "store", bool),
+        Field("service_tier", "serviceTier", read=words(_TIERS), write=_write_tier, values=", ".join(_TIERS)),
+        "sampling",
+        "prompt",
+        "parallel_tool_calls",
+        "stream_usage",
+        "cache",
+    ),
+    neutral=NEUTRAL,
+)
