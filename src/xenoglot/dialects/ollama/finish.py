@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.fields import Fields, count
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
 from xenoglot.model.response import Finish, Usage
 
@@ -21,8 +22,9 @@ _WORDS: dict[FinishReason, str] = {"length": "length", "context": "length"}
 
 _EXACT = frozenset({"stop", "length", "tool_calls"})
 
-_COUNTED = {"input_tokens": "prompt_eval_count", "output_tokens": "eval_count"}
-_UNCOUNTED = ("cache_read", "cache_write", "reasoning", "input_audio", "output_audio", "total")
+USAGE: Final = Fields(
+    Usage, "$.usage", (count("input_tokens", "prompt_eval_count"), count("output_tokens", "eval_count"))
+)
 
 
 def decode_finish(raw: str | None, *, calls: bool) -> Finish:
@@ -47,18 +49,14 @@ def encode_finish(finish: Finish, where: str, losses: Losses) -> JSONObject:
 
 def decode_usage(reader: Reader) -> Usage | None:
     """Take the counts; a prompt that was answered from the cache of the server has none."""
-    said, generated = reader.count("prompt_eval_count"), reader.count("eval_count")
-    return None if said is None and generated is None else Usage(input_tokens=said, output_tokens=generated)
+    counts = USAGE.read(reader, {})
+    return Usage(**counts) if counts else None
 
 
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
     """Return the counts; counts that are not set are left out."""
-    where = "$.usage"
-    own_fields(usage.extra, where, losses, FAMILY)
-    for name in _UNCOUNTED:
-        if getattr(usage, name) is not None:
-            losses.dropped(where, name, "there is no field for it")
-    if usage.estimated:
-        losses.dropped(where, "estimated", "there is no field for it")
-    counts = {key: getattr(usage, name) for name, key in _COUNTED.items()}
-    return {key: count for key, count in counts.items() if count is not None}
+    own_fields(usage.extra, "$.usage", losses, FAMILY)
+    counts: JSONObject = {}
+    USAGE.write_plain(usage, counts)
+    USAGE.note_unsupported(usage, losses)
+    return counts

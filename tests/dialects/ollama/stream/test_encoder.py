@@ -59,7 +59,7 @@ def test_words_thoughts_and_the_end_behind_the_usage() -> None:
         [line(thinking="Hm"), line("Hi"), last(prompt_eval_count=3, eval_count=5)],
         [
             "$.candidates[0].content[0] signature dropped (the dialect has no such field)",
-            "$.usage cache_read dropped (there is no field for it)",
+            "$.usage cache_read dropped (the dialect has no such field)",
         ],
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.fields import CORE, STATELESS, Fields
 from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.encode_context import stateless
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
 from xenoglot.dialects.ollama.reasoning_effort import encode_thinking, take_thinking
+from xenoglot.dialects.ollama.request.fields import REQUEST
 from xenoglot.dialects.ollama.request.options import decode_sampling, encode_sampling
 from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Request
@@ -17,8 +17,6 @@ from xenoglot.model.request import OutputFormat, Request
 if TYPE_CHECKING:
     from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
-
-_REQUEST = Fields(Request, "$", (*CORE, "parallel_tool_calls", "thinking"), neutral=STATELESS)
 
 
 def decode_settings(reader: Reader, form: JSONObject) -> Request:
@@ -56,7 +54,7 @@ def encode_settings(request: Request, form: JSONObject, own: JSONObject, crossin
         fields |= encode_thinking(request.thinking, crossing)
     if not (request.stream and "unsaid_stream" in form):
         fields["stream"] = request.stream
-    _REQUEST.note_unsupported(request, crossing.losses)
+    REQUEST.note_unsupported(request, crossing.losses)
     return fields
 
 
