@@ -125,8 +125,8 @@ def test_usage() -> None:
         {"metric": "total_tokens", "value": 7, "unit": "tokens"},
     ]
     assert losses == [
-        "$.usage cache_read dropped (the dialect has no such count)",
-        "$.usage reasoning dropped (the dialect has no such count)",
+        "$.usage cache_read dropped (the dialect has no such field)",
+        "$.usage reasoning dropped (the dialect has no such field)",
     ]
     read_again = LLAMA_STACK.decode_response(body).usage
     assert read_again is not None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from xenoglot.codec.fields import Fields, count
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.llama_stack.extras import own_fields
@@ -16,9 +19,18 @@ if TYPE_CHECKING:
 
 WHERE = "$.usage"
 
-_COUNTS = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total"}
+USAGE: Final = Fields(
+    Usage,
+    WHERE,
+    (
+        count("input_tokens", "prompt_tokens"),
+        count("output_tokens", "completion_tokens"),
+        count("total", "total_tokens"),
+    ),
+)
+"""The metrics by their names."""
+
 _UNIT = "tokens"
-_UNKNOWN = ("cache_read", "cache_write", "reasoning", "input_audio", "output_audio")
 
 
 def take_usage(reader: Reader, name: str) -> Usage | None:
@@ -35,11 +47,10 @@ def _decode(metrics: list[JSON], dialect: str) -> Usage:
     others: list[JSON] = []
     for item in metrics:
         name = item.get("metric")
-        value = Reader(item).count("value") if isinstance(name, str) and name in _COUNTS else None
-        if value is None:
+        found = USAGE.read(Reader({name: item.get("value")}), {}) if isinstance(name, str) else {}
+        counts |= found
+        if not found:
             others.append(item)
-        else:
-            counts[_COUNTS[name]] = value
     total = counts.get("total")
     given, made = counts.get("input_tokens"), counts.get("output_tokens")
     if given is not None and made is not None and total == given + made:
@@ -60,17 +71,10 @@ def encode_usage(usage: Usage | None, losses: Losses, name: str) -> JSONObject:
     came = form_of(usage.extra, name).get("metrics")
     if isinstance(came, list) and _decode(came, name) == usage:
         return {"metrics": came}
-    for field in _UNKNOWN:
-        if getattr(usage, field) is not None:
-            losses.dropped(WHERE, field, "the dialect has no such count")
-    if usage.estimated:
-        losses.dropped(WHERE, "estimated", "the dialect has no field for it")
-    said = {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": _total(usage),
-    }
-    metrics = [{"metric": name, "value": value, "unit": _UNIT} for name, value in said.items() if value is not None]
+    USAGE.note_unsupported(usage, losses)
+    said: JSONObject = {}
+    USAGE.write_plain(replace(usage, total=_total(usage)), said)
+    metrics = [{"metric": name, "value": value, "unit": _UNIT} for name, value in said.items()]
     return {"metrics": [*metrics, *own]} if metrics or own else {}
 
 

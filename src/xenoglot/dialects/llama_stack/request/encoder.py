@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.fields import CORE, Fields
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields
+from xenoglot.dialects.llama_stack.request.fields import REQUEST
 from xenoglot.dialects.llama_stack.request.message_encoder import MessageEncoder
 from xenoglot.dialects.llama_stack.request.sampling import encode_output, encode_sampling
 from xenoglot.dialects.llama_stack.tools import encode_choice, encode_tools
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
-
-_REQUEST = Fields(Request, "$", CORE, neutral={"store": False})
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -64,7 +62,7 @@ def refuse_unsayable(request: Request) -> None:
 
 def drop_unknown(request: Request, losses: Losses) -> None:
     """Record what the dialect has no field for; not to store is what it does anyway."""
-    _REQUEST.note_unsupported(request, losses)
+    REQUEST.note_unsupported(request, losses)
 
 
 def stream_field(request: Request, form: JSONObject) -> JSONObject:

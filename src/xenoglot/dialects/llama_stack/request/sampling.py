@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.fields import Fields
 from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
+from xenoglot.dialects.llama_stack.request.fields import SAMPLING
 from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Sampling
 
@@ -23,27 +23,8 @@ if TYPE_CHECKING:
 
 _WHERE = "$.sampling"
 
-_SAMPLING = Fields(
-    Sampling,
-    _WHERE,
-    (
-        "max_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "repetition_penalty",
-        "logprobs",
-        "top_logprobs",
-        "stop",
-        "n",
-    ),
-    neutral={"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}},
-)
-
 DEFAULT_TEMPERATURE = 1.0
 """Written beside a `top_p` that came alone: the strategy requires one."""
-
-_STOP_LIMIT = 4
 
 
 def take_sampling(reader: Reader, form: JSONObject) -> Sampling:
@@ -57,19 +38,13 @@ def take_sampling(reader: Reader, form: JSONObject) -> Sampling:
     if params is None:
         return Sampling(logprobs=logprobs, top_logprobs=top)
     temperature, top_p, top_k = _take_strategy(params, form)
-    limit = ranged(params, "max_tokens", int, 0, MOST_TOKENS)
-    form["unlimited"] = True if limit == 0 else None
-    stop = params.strings("stop")
-    form["unstopped"] = True if stop == () else None
     sampling = Sampling(
-        max_tokens=limit or None,
         temperature=temperature,
         top_p=top_p,
         top_k=top_k,
-        repetition_penalty=ranged(params, "repetition_penalty", float, 0, MOST_PENALTY),
-        stop=stop or None,
         logprobs=logprobs,
         top_logprobs=top,
+        **SAMPLING.read(params, form),
     )
     form["sampling_params"] = leave(reader, "sampling_params", params)
     return sampling
@@ -115,16 +90,8 @@ def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, cross
     rest = rest_of(params, {"strategy": form.get("nulls")}, "strategy")
     if strategy:
         params["strategy"] = strategy | rest
-    limit = _limit(sampling, form, crossing)
-    if limit is not None:
-        params["max_tokens"] = limit
-    if sampling.repetition_penalty is not None:
-        params["repetition_penalty"] = sampling.repetition_penalty
-    if form.get("unstopped"):
-        params["stop"] = []
-    if sampling.stop:
-        params["stop"] = _stop(sampling.stop, crossing)
-    _SAMPLING.note_unsupported(sampling, crossing.losses)
+    params |= form.get("empty", {})
+    SAMPLING.write(sampling, params, form, crossing)
     fields: JSONObject = {"sampling_params": params} if params or "sampling_params" in form else {}
     return fields | _logprobs(sampling, form, own, crossing)
 
@@ -166,25 +133,6 @@ def _strategy(sampling: Sampling, crossing: EncodeContext) -> JSONObject:
         )
         temperature = DEFAULT_TEMPERATURE
     return {"type": "top_p", "temperature": temperature, **({} if top_p is None else {"top_p": top_p})}
-
-
-def _limit(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> int | None:
-    wanted, most = sampling.max_tokens, crossing.target.max_tokens_limit
-    if wanted is None:
-        return 0 if form.get("unlimited") else None
-    if wanted == 0:
-        raise WireError("$.max_tokens", "the server sets no limit where it is 0; ask for 1 at least")
-    if most is not None and wanted > most:
-        crossing.losses.approximated(_WHERE, "max_tokens", f"lowered to {most}, the most of the server")
-        return most
-    return wanted
-
-
-def _stop(stop: tuple[str, ...], crossing: EncodeContext) -> list[str]:
-    limit = crossing.target.stop_limit
-    if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
-        raise WireError("$.stop", f"the server takes at most {limit} stop strings")
-    return list(stop)
 
 
 def _logprobs(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
