@@ -20,6 +20,7 @@ from xenoglot.codec.json import json_io, slices
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.relay import task_driver
+from xenoglot.gateway.relay.answer import AnswerRelay
 from xenoglot.testing.script import Respond
 from xenoglot.testing.upstream import Upstream
 
@@ -204,13 +205,13 @@ def test_r51_a_whole_answer_is_streamed_a_few_events_at_a_time(monkeypatch: pyte
     asked = request(more=b',"stream":true')
     case = Case(MESSAGES, "chat", asked, answer(calls(20)))
     written: list[int] = []
-    write = task_driver._StreamWriter.write_events
+    write = AnswerRelay.write_events
 
-    async def counting(writer: task_driver._StreamWriter, batch: Sequence[Event]) -> None:
-        written.append(len(batch))
-        await write(writer, batch)
+    def counting(relay: AnswerRelay, events: Sequence[Event]) -> bool:
+        written.append(len(events))
+        return write(relay, events)
 
-    monkeypatch.setattr(task_driver._StreamWriter, "write_events", counting)
+    monkeypatch.setattr(AnswerRelay, "write_events", counting)
     usual, _ = asyncio.run(passed(case))
     assert written == [max(written)]
     events = written.pop()
