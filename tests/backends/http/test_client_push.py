@@ -289,6 +289,82 @@ async def test_held_the_end_is_kept_too_u13() -> None:
         assert basin.told == [b"a", "closed/body"]
 
 
+@on_each_loop
+async def test_the_rest_waits_for_work_of_the_sink_and_so_does_the_end_c06() -> None:
+    go_on = asyncio.Event()
+
+    async def work() -> None:
+        await go_on.wait()
+        basin.told.append("worked")
+
+    async with serving(answering(CHUNKED + b"1\r\na\r\n", CHUNKED)) as wire, aclosing(Transport()) as transport:
+        reply = await transport.send("POST", wire.url, [], b"{}")
+        basin = Basin(lambda count: reply.wait_for(work()) if count == 1 else None)
+        reply.push(basin)
+        await becomes([b"a"], lambda: basin.told)
+        wire.peers[0].send(b"1\r\nb\r\n0\r\n\r\n")
+        reply.pause()
+        reply.resume()
+        await turns(50)
+        assert basin.told == [b"a"]
+        go_on.set()
+        await becomes([b"a", "worked", b"b", "whole"], lambda: basin.told)
+
+
+@on_each_loop
+async def test_work_of_the_sink_waits_for_a_slow_client_c06() -> None:
+    async def work() -> None:
+        reply.pause()
+        await reply.unpaused()
+        basin.told.append("worked")
+
+    async with serving(answering(CHUNKED + b"1\r\na\r\n0\r\n\r\n")) as wire, aclosing(Transport()) as transport:
+        reply = await transport.send("POST", wire.url, [], b"{}")
+        basin = Basin(lambda count: reply.wait_for(work()) if count == 1 else None)
+        reply.push(basin)
+        await becomes([b"a"], lambda: basin.told)
+        await turns(50)
+        assert basin.told == [b"a"]
+        reply.resume()
+        await becomes([b"a", "worked", "whole"], lambda: basin.told)
+
+
+@on_each_loop
+async def test_work_of_the_sink_is_cancelled_when_the_response_is_closed_c02() -> None:
+    seen: list[str] = []
+
+    async def work() -> None:
+        seen.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cancelled")
+
+    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+        before = open_sockets()
+        reply = await transport.send("POST", wire.url, [], b"{}")
+        basin = Basin(lambda _: reply.wait_for(work()))
+        reply.push(basin)
+        await becomes(["begun"], lambda: seen)
+        reply.close()
+        await becomes(["begun", "cancelled"], lambda: seen)
+        await becomes(before, open_sockets)
+        assert basin.told == [b"a"]
+
+
+@on_each_loop
+async def test_work_of_a_sink_that_fails_ends_the_response() -> None:
+    async def work() -> None:
+        raise ValueError("no")
+
+    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+        reply = await transport.send("POST", wire.url, [], b"{}")
+        basin = Basin(lambda count: reply.wait_for(work()) if count == 1 else None)
+        reply.push(basin)
+        await becomes([b"a", "closed/body"], lambda: basin.told)
+        assert str(basin.causes) == "[ValueError('no')]"
+
+
 @leakless
 async def test_silence_is_u10_unless_held_c06() -> None:
     deadlines = Deadlines(idle=10, total=100)

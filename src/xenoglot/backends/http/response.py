@@ -7,13 +7,14 @@ event loop calls the connection, and nothing stands between. What a sink has to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from xenoglot.backends.http.content_encoding import inflater
 from xenoglot.backends.http.timeouts import TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    import asyncio
+    from collections.abc import AsyncIterator, Coroutine, Sequence
     from types import TracebackType
 
     from xenoglot.backends.http.exchange import UpstreamExchange
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class BodySink(Protocol):
     """What a body is pushed into. It is called from the event loop, one call after another, never one within another.
 
-    It may pause, resume and close the reply from within a call.
+    It may pause, resume and close the reply from within a call, and have it `wait_for` work.
     """
 
     def fed(self, data: bytes, /) -> None:
@@ -46,7 +47,18 @@ class UpstreamResponse:
     case, best by `async with`: a response that is not read to its end holds its connection.
     """
 
-    __slots__ = ("_busy", "_exchange", "_head", "_inflater", "_limits", "_paused", "_sink", "status")
+    __slots__ = (
+        "_busy",
+        "_exchange",
+        "_head",
+        "_inflater",
+        "_limits",
+        "_paused",
+        "_resumed",
+        "_sink",
+        "_work",
+        "status",
+    )
 
     def __init__(self, head: ResponseHead, exchange: UpstreamExchange, limits: TransportLimits) -> None:
         self.status = head.status
@@ -58,6 +70,9 @@ class UpstreamResponse:
         self._sink: BodySink | None = None
         self._paused = False
         self._busy = False
+        self._work: asyncio.Task[None] | None = None
+        """What the sink does with a piece, for which the rest waits."""
+        self._resumed: asyncio.Future[None] | None = None
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
@@ -138,7 +153,25 @@ class UpstreamResponse:
         """Push on: what has arrived meanwhile before this returns."""
         if self._paused:
             self._paused = False
+            if self._resumed is not None and not self._resumed.done():
+                self._resumed.set_result(None)
             self.go_on()
+
+    def wait_for(self, work: Coroutine[Any, Any, None]) -> None:
+        """Push nothing more, the end neither, before `work` is over: the sink cannot take a piece at once.
+
+        To be called from within `fed`. What `work` raises ends the body as what `fed` raises does. It is cancelled if
+        the response is closed.
+        """
+        self._exchange.hold()
+        self._work = self._exchange.loop.create_task(work)
+        self._work.add_done_callback(self._worked)
+
+    async def unpaused(self) -> None:
+        """Wait until the response is resumed, if it is paused: for the work that it waits for."""
+        while self._paused:
+            self._resumed = self._exchange.loop.create_future()
+            await self._resumed
 
     def close(self) -> None:
         """Be done with it: the connection closes at once, or has gone back to the pool with the body's last byte."""
@@ -165,12 +198,29 @@ class UpstreamResponse:
             return
         self._busy = True
         try:
-            while self._sink is not None and not self._paused and self._step(self._sink):
+            while self._flows and self._sink is not None and self._step(self._sink):
                 pass
         finally:
             self._busy = False
-        if self._sink is not None and not self._paused:
+        if self._flows and self._sink is not None:
             self._exchange.flow(None if self._inflater else self._sink.fed, self._stumbled)
+
+    @property
+    def _flows(self) -> bool:
+        return not self._paused and self._work is None
+
+    def _worked(self, work: asyncio.Task[None]) -> None:
+        """Go on after the sink's work."""
+        error = None if work.cancelled() else work.exception()
+        if self._work is not work:  # the response is closed
+            if isinstance(error, Exception):
+                self._report(error)
+            return
+        self._work = None
+        if isinstance(error, Exception):
+            self._stumbled(error)
+        else:
+            self.go_on()
 
     def _stumbled(self, reason: Exception) -> None:
         """The sink raised `reason`: the exchange ends, and the sink is told as of any other end."""
@@ -217,6 +267,9 @@ class UpstreamResponse:
         sink, self._sink = self._sink, None
         if sink is not None:
             self._exchange.told(None)
+        work, self._work = self._work, None
+        if work is not None:
+            work.cancel()
         return sink
 
     def _next(self) -> bytes | None:
