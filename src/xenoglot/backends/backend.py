@@ -104,7 +104,7 @@ async def watched(chunks: AsyncIterator[bytes], watch: PassthroughMonitor) -> As
     broken: Failure | None = None
     try:
         async for chunk in chunks:
-            events = watch.feed(chunk)
+            events = await watch.read(chunk)
             yield Piece(chunk, events, watch.cut)
     except FailureError as error:
         broken = error.failure

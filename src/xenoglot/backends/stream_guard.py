@@ -8,10 +8,12 @@ bytes cuts is read if it has data. So the events, and the bytes that pass untouc
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.backends.offload import LARGE, of_loop
 from xenoglot.backends.remote.upstream_errors import not_understood, unreachable
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.responses.missing_finish import note_finishes
@@ -35,7 +37,7 @@ class GuardedReader:
     `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
     """
 
-    __slots__ = ("_fit", "_losses", "_reading", "_stage", "failed")
+    __slots__ = ("_fit", "_losses", "_stage", "failed", "reading")
 
     def __init__(
         self, stage: Stage[bytes, Event], reading: StreamReader, fit: Callable[[Failure], Failure], losses: Losses
@@ -43,7 +45,7 @@ class GuardedReader:
         self.failed = False
         """Whether nothing that follows counts."""
         self._stage = stage
-        self._reading = reading
+        self.reading = reading
         self._losses = losses
         self._fit = fit
 
@@ -64,6 +66,15 @@ class GuardedReader:
         self.failed = True
         return (*events[:-1], Failed(failure=self._fit(last.failure)))
 
+    async def read(self, chunk: bytes, /) -> Sequence[Event]:
+        """Return the events of one read; one that is large, or may end a large frame, is decoded in a thread.
+
+        Raises:
+            FailureError: too many large bodies are being decoded.
+        """
+        size = self.reading.held + len(chunk)
+        return self.feed(chunk) if size < LARGE else await of_loop().run(size, partial(self.feed, chunk))
+
     def close(self) -> Sequence[Event]:
         """Return what the end of the bytes tells."""
         try:
@@ -74,7 +85,7 @@ class GuardedReader:
     def broken(self, error: TransportError) -> Sequence[Event]:
         """Return what a break of the bytes tells: a failure, unless the answer was terminated before it."""
         events = self.close()
-        return events if self._reading.terminated else (Failed(failure=unreachable(error)),)
+        return events if self.reading.terminated else (Failed(failure=unreachable(error)),)
 
 
 class PassthroughMonitor:
@@ -83,10 +94,10 @@ class PassthroughMonitor:
     A failure keeps its `dialect` only where the bytes tell it in words that the client may read.
     """
 
-    __slots__ = ("_broken", "_dialect", "_failed", "_fit", "_reading")
+    __slots__ = ("_broken", "_dialect", "_failed", "_fit", "reading")
 
     def __init__(self, dialect: Dialect, fit: Callable[[Failure], Failure]) -> None:
-        self._reading = StreamReader(dialect.framing, dialect.stream_decoder(), strict=True)
+        self.reading = StreamReader(dialect.framing, dialect.stream_decoder(), strict=True)
         self._fit = fit
         self._dialect = dialect
         self._broken = False
@@ -95,11 +106,20 @@ class PassthroughMonitor:
     @property
     def cut(self) -> bool:
         """Whether a frame is open: nothing may be added to the bytes so far."""
-        return not self._reading.rests
+        return not self.reading.rests
 
     def feed(self, chunk: bytes, /) -> Sequence[Event]:
         """Return the events of one read."""
-        return self._shown(self._reading.feed, chunk)
+        return self._shown(self.reading.feed, chunk)
+
+    async def read(self, chunk: bytes, /) -> Sequence[Event]:
+        """Return the events of one read; one that is large, or may end a large frame, is decoded in a thread.
+
+        Raises:
+            FailureError: too many large bodies are being decoded.
+        """
+        size = self.reading.held + len(chunk)
+        return self.feed(chunk) if size < LARGE else await of_loop().run(size, partial(self.feed, chunk))
 
     def close(self, failure: Failure | None = None) -> tuple[bytes, Sequence[Event]]:
         """Return what completes the bytes, and what their end tells; `failure` is why they broke off, if they did.
@@ -108,9 +128,9 @@ class PassthroughMonitor:
         """
         if self._failed:
             return b"", ()
-        completing = self._dialect.framing.resume if self._reading.is_open else b""
-        events = self._shown(self._reading.close)
-        if self._reading.terminated:
+        completing = self._dialect.framing.resume if self.reading.is_open else b""
+        events = self._shown(self.reading.close)
+        if self.reading.terminated:
             return completing, events
         if failure is not None:
             return b"", (Failed(failure=failure),)

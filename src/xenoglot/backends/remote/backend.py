@@ -452,7 +452,7 @@ class Remote:
     async def _events(self, reply: UpstreamResponse, reader: GuardedReader) -> AsyncIterator[Sequence[Event]]:
         try:
             async for chunk in reply:
-                if events := reader.feed(chunk):
+                if events := await reader.read(chunk):
                     yield events
                     if reader.failed:
                         return

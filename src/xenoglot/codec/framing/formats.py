@@ -25,6 +25,11 @@ class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
         """Whether the bytes, if they end here, cut a frame."""
         ...
 
+    @property
+    def held(self) -> int:
+        """Bytes of the frame that is open."""
+        ...
+
 
 class Framing(Struct, frozen=True, kw_only=True):
     """A framing: its encoder, its decoder, and how its frames end.

@@ -58,6 +58,11 @@ class LineDecoder:
         """Whether a line has begun."""
         return bool(self._pending)
 
+    @property
+    def held(self) -> int:
+        """Bytes of that line."""
+        return self._held
+
     def _event(self, line: bytes) -> ServerSentEvent:
         if len(line) > self._max:
             raise self._too_large()
@@ -144,6 +149,11 @@ class ArrayDecoder:
     def is_open(self) -> bool:
         """Always: the array ends with its bracket."""
         return True
+
+    @property
+    def held(self) -> int:
+        """Bytes of an element that is open."""
+        return self._held
 
     def _open(self, chunk: bytes) -> int:
         """Return where the elements begin."""

@@ -130,6 +130,11 @@ class SSEDecoder:
         return not self._started or self._inside
 
     @property
+    def held(self) -> int:
+        """Bytes of an event that is open."""
+        return self._size + self._held
+
+    @property
     def _inside(self) -> bool:
         return bool(self._pending or self._data or self._bare or self._event is not None or self._retry is not None)
 

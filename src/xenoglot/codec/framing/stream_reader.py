@@ -77,6 +77,7 @@ class StreamReader:
         "_renaming",
         "_rests",
         "_state",
+        "held",
     )
 
     def __init__(
@@ -98,6 +99,8 @@ class StreamReader:
         self._state: object = None  # of the decoder, as it was when something was learned
         self._likely: EventTemplate | None = None
         self._lessons = _LESSONS
+        self.held = 0
+        """Bytes of the frame that is open: they are decoded together with those that complete it."""
 
     def feed(self, chunk: bytes, /) -> Sequence[Event]:
         """Take bytes as they came from the wire; return the events they completed.
@@ -158,6 +161,7 @@ class StreamReader:
         for frame in frames:
             last = self._decoder.feed(frame)
             events += last
+        self.held = self._framing.held
         if self._foreseeable is not None:
             rested, self._rests = self._rests, self._framing.rests
             if self._state != self._foreseeable.state:

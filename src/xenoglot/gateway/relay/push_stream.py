@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from xenoglot.backends.offload import LARGE
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.responses.answer_start import AnswerStart
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.relay.answer import AnswerRelay
+from xenoglot.gateway.relay.task_driver import parts
 from xenoglot.gateway.upstream.preserve_reasoning import Recording
 from xenoglot.model.events import TextDelta
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Sequence
 
     from xenoglot.backends.http.client import TransportError, UpstreamResponse
@@ -41,6 +43,7 @@ class _StreamRelay(Generic[Stage_]):
         self._sink: Sink = sink
         self._reply = reply
         self._stage: Stage_ = stage
+        self._reading = stage.reading
         self._relay = AnswerRelay(sink.envelope, sink.client, sink.loop.time, sink.started, sink.interval)
         self._relay.answered(limits)
         self._start = AnswerStart()
@@ -52,6 +55,9 @@ class _StreamRelay(Generic[Stage_]):
         """See whether the answer has started; leave one that fails before, or ends, to a task, which may retry."""
         reply = self._reply
         for piece in islice(reply.unread, len(self._read), None):
+            if self._is_large(piece):
+                self._sink.hand_over()
+                return
             events = self._stage.feed(piece)
             self._read.append(events)
             state = self._started(events)
@@ -81,6 +87,10 @@ class _StreamRelay(Generic[Stage_]):
     def fed(self, data: bytes, /) -> None:
         """Send what one read held."""
         raise NotImplementedError
+
+    def _is_large(self, data: bytes) -> bool:
+        """Whether a read is large, or may end a large frame: it is decoded in a thread, and what follows it waits."""
+        return len(data) + self._reading.held >= LARGE
 
     def _started(self, events: Sequence[Event]) -> str:
         return self._start.feed(events)
@@ -149,10 +159,25 @@ class EventStreamRelay(_StreamRelay[GuardedReader]):
     def fed(self, data: bytes, /) -> None:
         """Send what one read held."""
         try:
+            if not self._read and self._is_large(data):
+                self._reply.wait_for(self._send_large(data))
+                return
             events = self._read.popleft() if self._read else self._stage.feed(data)
             if events and not self._write(events):
                 self._over()
         except Exception as error:  # noqa: BLE001  the task that is given a bug reports it in the log
+            self._fail(error)
+
+    async def _send_large(self, data: bytes) -> None:
+        """Send what a large read held, a few events at a time."""
+        try:
+            for part in parts(await self._stage.read(data)):
+                await self._reply.unpaused()
+                if part and not self._write(part):
+                    self._over()
+                    return
+                await asyncio.sleep(0)
+        except Exception as error:  # noqa: BLE001  as above
             self._fail(error)
 
     def _started(self, events: Sequence[Event]) -> str:
@@ -177,11 +202,23 @@ class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
     def fed(self, data: bytes, /) -> None:
         """Send what one read held."""
         try:
-            events = self._read.popleft() if self._read else self._stage.feed(data)
-            if not self._relay.write_bytes(data, events, not data.endswith(self._ends) and self._stage.cut):
-                self._over()
+            if not self._read and self._is_large(data):
+                self._reply.wait_for(self._send_large(data))
+                return
+            self._send(data, self._read.popleft() if self._read else self._stage.feed(data))
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)
+
+    async def _send_large(self, data: bytes) -> None:
+        """Send a large read."""
+        try:
+            self._send(data, await self._stage.read(data))
+        except Exception as error:  # noqa: BLE001  as above
+            self._fail(error)
+
+    def _send(self, data: bytes, events: Sequence[Event]) -> None:
+        if not self._relay.write_bytes(data, events, not data.endswith(self._ends) and self._stage.cut):
+            self._over()
 
     def _end(self, error: TransportError | None) -> None:
         completing, events = self._stage.close(None if error is None else unreachable(error))

@@ -295,7 +295,7 @@ async def _pass(answer: Answer, relay: AnswerRelay, output: _QueuedOutput) -> No
     else:
         batches = _seen(answer) if isinstance(answer, ByteAnswer) else answer.batches
         async for batch in batches:
-            for part in _parts(batch):
+            for part in parts(batch):
                 relay.write_events(part)
                 await output.flush()
                 if part is not batch:
@@ -306,8 +306,8 @@ async def _pass(answer: Answer, relay: AnswerRelay, output: _QueuedOutput) -> No
     await output.flush()
 
 
-def _parts(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:
-    """Return `batch` in parts that are written at once; one of an answer that came whole is long."""
+def parts(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:
+    """Return `batch` in parts that are written at once; one of a whole answer, or of a large frame, is long."""
     if len(batch) <= MOST_EVENTS:
         return (batch,)
     return [batch[at : at + MOST_EVENTS] for at in range(0, len(batch), MOST_EVENTS)]
