@@ -12,7 +12,7 @@ from xenoglot.codec.features.embedding import EMBED, decode_vector
 from xenoglot.codec.features.operation import OperationForm
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.gemini.request.aliases import plain
+from xenoglot.dialects.gemini.request.aliases import plain, sent_paths
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
 from xenoglot.model.embedding import EmbeddingRequest, Embeddings
@@ -38,7 +38,14 @@ def decode_batch_request(value: JSON) -> EmbeddingRequest:
     Raises:
         WireError: a field is missing or of the wrong type, or the contents are to be treated differently.
     """
-    reader = Reader(plain(value, _MANY)[0] if isinstance(value, dict) else value)
+    if not isinstance(value, dict):
+        raise expected("$", "object", value)
+    body, note = plain(value, _MANY)
+    with sent_paths(note):
+        return _decoded_batch(Reader(body))
+
+
+def _decoded_batch(reader: Reader) -> EmbeddingRequest:
     model = reader.need("model", str)
     inputs: list[Input] = []
     roles: JSONObject = {}
@@ -91,7 +98,14 @@ def decode_one_request(value: JSON) -> EmbeddingRequest:
     Raises:
         WireError: a field is missing or of the wrong type.
     """
-    reader = Reader(plain(value, _ONE)[0] if isinstance(value, dict) else value)
+    if not isinstance(value, dict):
+        raise expected("$", "object", value)
+    body, note = plain(value, _ONE)
+    with sent_paths(note):
+        return _decoded_one(Reader(body))
+
+
+def _decoded_one(reader: Reader) -> EmbeddingRequest:
     model = reader.need("model", str)
     roles: JSONObject = {}
     inputs = (_take_content(reader, roles, "0"),)

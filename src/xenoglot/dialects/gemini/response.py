@@ -33,7 +33,14 @@ def decode_response(value: JSON) -> Response:
         FailureError: it is an error (some servers send one with status 200).
     """
     if isinstance(value, list) and len(value) == 1:  # an array is how a stream comes to who asked for no events
-        value = value[0]
+        try:
+            return _decoded(value[0])
+        except WireError as error:
+            raise WireError(f"$[0]{error.path[1:]}", error.problem) from None
+    return _decoded(value)
+
+
+def _decoded(value: JSON) -> Response:
     reader = Reader(value)
     if "candidates" not in value and is_error(value):
         raise FailureError(read_error(value))

@@ -9,9 +9,14 @@ results, schemas, labels) is not looked into.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from xenoglot.errors import WireError
+
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from xenoglot.model.json import JSON, JSONObject
 
 Shape: TypeAlias = "dict[str, Shape | list[Shape]]"
@@ -54,6 +59,8 @@ _REQUEST: Shape = {
 }
 REQUEST: Shape = {**_REQUEST, "generateContentRequest": _REQUEST}
 
+_NAME = re.compile(r"\.(\w+)")
+_INDEX = re.compile(r"\[(\d+)\]")
 _SNAKE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 
 
@@ -120,3 +127,31 @@ def respelled(value: JSON, note: JSONObject) -> JSON:
             item = item[0]
         result[keys.get(name, name)] = item
     return result
+
+
+@contextmanager
+def sent_paths(note: JSONObject) -> Generator[None]:
+    """Have errors name places as the client wrote them.
+
+    Raises:
+        WireError: as the errors that are raised in it.
+    """
+    try:
+        yield
+    except WireError as error:
+        raise WireError(sent_path(error.path, note), error.problem) from None
+
+
+def sent_path(path: str, note: JSONObject) -> str:
+    """Return the path in the body as it was sent of what has `path` in the one spelling; `note` was taken of it."""
+    sent, at = "$", 1
+    while note and (name := _NAME.match(path, at)) is not None:
+        sent += f".{note.get('keys', {}).get(name[1], name[1])}"
+        at = name.end()
+        deeper = note.get("in", {}).get(name[1], {})
+        if (index := _INDEX.match(path, at)) is not None:
+            sent += "" if name[1] in note.get("lone", ()) else index[0]
+            at = index.end()
+            deeper = deeper.get(index[1], {})
+        note = deeper
+    return sent + path[at:]

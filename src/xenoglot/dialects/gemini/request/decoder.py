@@ -12,7 +12,7 @@ from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.dialects.gemini.parts.decoder import decode_parts
 from xenoglot.dialects.gemini.parts.history_pieces import HistoryPieces
-from xenoglot.dialects.gemini.request.aliases import plain
+from xenoglot.dialects.gemini.request.aliases import plain, sent_paths
 from xenoglot.dialects.gemini.request.fields import REQUEST
 from xenoglot.dialects.gemini.request.generation_config import take_generation
 from xenoglot.dialects.gemini.tool_calls import CallIds
@@ -36,7 +36,14 @@ def decode_request(value: JSON) -> Request:
     if not isinstance(value, dict):
         raise expected("$", "object", value)
     body, note = plain(value)
-    form: JSONObject = {"spelling": note} if note else {}
+    if not note:
+        return _decoded(body, {})
+    with sent_paths(note):
+        return _decoded(body, {"spelling": note})
+
+
+def _decoded(body: JSONObject, form: JSONObject) -> Request:
+    """Return the request in a body of one spelling."""
     reader = Reader(body)
     model = reader.need("model", str)
     system = _take_system(reader)
@@ -67,7 +74,12 @@ def decode_count(value: JSON) -> Request:
     for key in ("generateContentRequest", "generate_content_request"):
         inner = value.get(key)
         if isinstance(inner, dict):
-            return decode_request({**inner, "model": value.get("model", inner.get("model"))})
+            try:
+                return decode_request({**inner, "model": value.get("model", inner.get("model"))})
+            except WireError as error:
+                if error.path == "$.model" and "model" in value:
+                    raise
+                raise WireError(f"$.{key}{error.path[1:]}", error.problem) from None
     return decode_request(value)
 
 
