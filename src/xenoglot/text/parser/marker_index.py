@@ -50,6 +50,7 @@ class MarkerIndex:
         }
 
         self._stops = {form: MarkerScanner((*form.close, *form.end)) for form in self._calls}
+        self._others = {form: MarkerScanner([one for one in form.open if len(one) > 1]) for form in self._calls}
 
     def forms(self, marker: str) -> Sequence[CallSyntax]:
         """Return the forms that begin with `marker`."""
@@ -77,6 +78,10 @@ class MarkerIndex:
     def stops(self, form: CallSyntax) -> MarkerScanner:
         """Return the markers that end calls in `form`."""
         return self._stops[form]
+
+    def others(self, form: CallSyntax) -> MarkerScanner:
+        """Return the markers that begin another call in `form`."""
+        return self._others[form]
 
 
 @lru_cache(maxsize=128)

@@ -44,9 +44,10 @@ class IncompleteInputError(Exception):
 class ParserInput:
     """Text from the marker of a form on, and what was made of it (`pieces`)."""
 
-    def __init__(self, declared: DeclaredTools, stops: MarkerScanner) -> None:
+    def __init__(self, declared: DeclaredTools, stops: MarkerScanner, others: MarkerScanner | None = None) -> None:
         self.declared = declared
         self.stops = stops
+        self._others = others
         self.pieces: list[Piece] = []
         self.ended = False
         self.stopped = False  # where it ended, the model ended it, and nobody cut it off
@@ -206,8 +207,15 @@ class ParserInput:
 
     def at_stop(self) -> Generator[None, None, bool]:
         """Return whether a marker that ends the call stands here; it is not read."""
-        while self.stops:
-            place, marker = self.stops.find(self._text[self._at : self._at + self.stops.longest], 0, ended=self.ended)
+        return (yield from self._at_marker(self.stops))
+
+    def at_other(self) -> Generator[None, None, bool]:
+        """Return whether a marker that begins another call stands here; it is not read."""
+        return self._others is not None and (yield from self._at_marker(self._others))
+
+    def _at_marker(self, markers: MarkerScanner) -> Generator[None, None, bool]:
+        while markers:
+            place, marker = markers.find(self._text[self._at : self._at + markers.longest], 0, ended=self.ended)
             if place > 0:
                 return False
             if marker or self.ended:

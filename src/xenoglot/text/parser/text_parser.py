@@ -252,7 +252,7 @@ class MarkerParser:
         self._text = blanks
 
     def _attempt(self, form: CallSyntax, text: str, *, alone: bool) -> FormatRun:
-        section = ParserInput(self._declared, self._table.stops(form))
+        section = ParserInput(self._declared, self._table.stops(form), self._table.others(form))
         section.stopped = self._stopped
         section.more(text)
         return FormatRun(form, section, alone=alone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
 from msgspec import Struct
 
 from xenoglot.codec.json.json_io import to_text
@@ -161,6 +162,8 @@ class _Call:
         """Read one parameter behind its opening tag, and the tag behind it."""
         form, section = self._form, self._section
         name, mark = self._unclosed().get(opening) or (yield from self._key())
+        if not mark:
+            return (yield from self._after_key(name))
         yield from self._stray(form.name_end)
         following = yield from self._valueless()
         if following is not None:
@@ -232,10 +235,22 @@ class _Call:
             pass
 
     def _key(self) -> Generator[None, None, tuple[str, str]]:
-        """Read the name of a parameter, and what ends it."""
+        """Read the name of a parameter, and what ends it, if that is there."""
         yield from self._stray(self._form.parameter)
         name = (yield from word(self._section, _KEY)).strip()
-        return name, (yield from self._section.expect(self._form.name_end))
+        return name, (yield from self._section.accept(self._form.name_end))
+
+    def _after_key(self, name: str) -> Generator[None, None, str]:
+        """Return the tag after a key that has no end: the call goes on or ends there.
+
+        Raises:
+            MismatchError: it does neither.
+        """
+        following = yield from self._following()
+        if not following and (following is None or self._form.loose):
+            raise MismatchError
+        self._section.lost(name, "its key had no end")
+        return following
 
     def _unclosed(self) -> dict[str, tuple[str, str]]:
         """Return the tags of declared parameters that are not given yet, each with its name and what ends that.
@@ -250,8 +265,9 @@ class _Call:
     def _emitter(self, schema: JSON, mark: str) -> _Emitter:
         section, form = self._section, self._form
         textual = only_text(schema, self._schema)
-        if textual and mark in form.jsons:
-            return _Emitter(section.arguments, lambda text: typed(text, None, None))
+        if mark in form.jsons:
+            schema = None if textual else schema
+            return _Emitter(section.arguments, lambda text: _quoted(text) or typed(text, schema, self._schema))
         if textual or (mark in form.texts and may_be_text(schema, self._schema)):
             return _Emitter(section.arguments, None)
         return _Emitter(section.arguments, lambda text: typed(text, schema, self._schema))
@@ -331,7 +347,19 @@ class _Call:
             return "", passed
         found = yield from section.accept(self._next, blanks=False)
         over = bool(found) or (yield from section.at_stop()) or section.at_cut(self._form.call_end)
-        return found if over else None, passed
+        return found if over or (yield from section.at_other()) else None, passed
+
+
+def _quoted(text: str) -> str:
+    """Return a JSON string as it stands; the empty string where `text` is none."""
+    found = text.strip()
+    if not found.startswith('"'):
+        return ""
+    try:
+        msgspec.json.decode(found, type=str)
+    except msgspec.DecodeError:
+        return ""
+    return found
 
 
 def _ignored(_text: str) -> None:
