@@ -221,6 +221,7 @@ KNOWN: Final = {
     ),
     "minicpm5": ("openbmb/MiniCPM5-1B",),
     "minicpm3": ("openbmb/MiniCPM3-4B",),
+    "hunyuan4": ("tencent/Hy4-preview", "Hunyuan-4-A20B"),
     "sarashina": ("sbintuitions/sarashina2.2-3b-instruct-v0.1",),
     "gigachat3": ("ai-sage/GigaChat3-10B-A1.8B",),
     "gigachat35": ("ai-sage/GigaChat3.5-432B-A28B",),

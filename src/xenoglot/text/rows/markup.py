@@ -196,6 +196,12 @@ _GLM_TELLING: Final = ToolPromptSyntax(
     result="<tool_response>\n{content}\n</tool_response>",
 )
 
+
+def _hy4(*tags: str) -> tuple[str, ...]:
+    """Return tags of Hunyuan 4: as its open weights write them, and as its service does."""
+    return tuple(f"<{tag}{suffix}>" for tag in tags for suffix in (":opensource", ""))
+
+
 _GLM: Final = (
     Syntax(
         name="glm45",
@@ -285,6 +291,37 @@ _GLM: Final = (
         thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=True),),
         telling=ToolPromptSyntax(
             tools=f"{_TOOLS}<tool_calls>\n<tool_call>NAME<tool_sep>\n{_GLM_VALUE}\n</tool_call>\n</tool_calls>",
+        ),
+    ),
+    Syntax(
+        name="hunyuan4",
+        title="Hunyuan 4",
+        source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/hy_v4_tool_parser.py",
+        note="As GLM 4.5 in a section of its own; the tags of its open weights end in `:opensource`.",
+        models=("hy4*", "hy-4*", "*hunyuan-4*", "hunyuan4*"),
+        calls=(
+            CallSyntax(
+                begin=_hy4("tool_calls"),
+                end=_hy4("/tool_calls"),
+                open=_hy4("tool_call"),
+                close=_hy4("/tool_call"),
+                payload=Markup(
+                    call_name_end=(),
+                    parameter=_hy4("arg_key"),
+                    name_end=_hy4("/arg_key"),
+                    value=_hy4("arg_value"),
+                    parameter_end=_hy4("/arg_value"),
+                    trim="nothing",
+                    line="",
+                ),
+            ),
+        ),
+        thoughts=(ReasoningSyntax(open=_hy4("think"), close=_hy4("/think"), implied=True, asked=True),),
+        telling=ToolPromptSyntax(
+            tools=(
+                f"{_TOOLS}<tool_calls:opensource><tool_call:opensource>NAME<arg_key:opensource>KEY</arg_key:opensource>"
+                "<arg_value:opensource>VALUE</arg_value:opensource></tool_call:opensource></tool_calls:opensource>"
+            ),
         ),
     ),
 )
