@@ -3,7 +3,8 @@
 `python -m bench.request_path` lists them, with the functions of each, in the order in which they are first called. The
 request is streamed, from a client to a server of the same dialect unless others are named; `data_received` of the
 client's connection begins it, the `write` towards the upstream ends it. Several are sent, and the last one counts:
-by then everything is cached that is cached.
+by then everything is cached that is cached. Those that wait for others to return when the write is made are named
+apart: they hand the request on, the others answer a question.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class RequestPath:
 
     def __init__(self) -> None:
         self.modules: dict[str, list[str]] = {}
+        self.stack: list[str] = []
+        """The modules that wait for the write, the outermost first."""
         self._called: dict[str, list[str]] | None = None
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
@@ -38,19 +41,33 @@ class RequestPath:
             self._called = {}
         elif frame.f_code is _END and self._called is not None:
             self.modules, self._called = self._called, None
+            self.stack = _stack(frame)
         elif self._called is not None:
             self._note(frame)
 
     def _note(self, frame: FrameType) -> None:
-        name = str(frame.f_globals.get("__name__", ""))
+        name = _module(frame)
         if self._called is not None and name.startswith(PACKAGE):
             functions = self._called.setdefault(name, [])
             if frame.f_code.co_qualname not in functions:
                 functions.append(frame.f_code.co_qualname)
 
 
-def request_path(client: str = "chat", upstream: str = "chat", *, stream: bool = True) -> dict[str, list[str]]:
-    """Return the functions that are called for one request, by their modules, in the order of the first calls."""
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _stack(frame: FrameType | None) -> list[str]:
+    found: dict[str, None] = {}
+    while frame is not None:
+        if _module(frame).startswith(PACKAGE):
+            found[_module(frame)] = None
+        frame = frame.f_back
+    return list(found)[::-1]
+
+
+def request_path(client: str = "chat", upstream: str = "chat", *, stream: bool = True) -> RequestPath:
+    """Return what is called for one request."""
     path = RequestPath()
     load = Load(upstream, client_request(client, stream=stream), told(upstream, SHORT), stream=stream, connections=1)
     sys.setprofile(path)
@@ -58,7 +75,7 @@ def request_path(client: str = "chat", upstream: str = "chat", *, stream: bool =
         spent(load, 2, 2)
     finally:
         sys.setprofile(None)
-    return path.modules
+    return path
 
 
 def main() -> None:
@@ -68,8 +85,11 @@ def main() -> None:
     parser.add_argument("upstream", nargs="?", default="chat", help="the upstream's")
     given = parser.parse_args()
     path = request_path(given.client, given.upstream)
-    lines = [f"{module}: {', '.join(functions)}\n" for module, functions in path.items()]
-    sys.stdout.write("".join(lines) + f"{len(path)} modules, {sum(map(len, path.values()))} functions\n")
+    lines = [f"{module}: {', '.join(functions)}" for module, functions in path.modules.items()]
+    functions = sum(map(len, path.modules.values()))
+    lines.append(f"{len(path.modules)} modules, {functions} functions")
+    lines.append(f"{len(path.stack)} modules hand the request on: {', '.join(path.stack)}")
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
