@@ -17,6 +17,7 @@ from xenoglot.gateway.relay.response_ids import ResponseIds
 from xenoglot.gateway.relay.usage_estimate import usage_estimate
 from xenoglot.model.events import Failed, Finished, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
+from xenoglot.model.fold import Folder, unfold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,13 +77,23 @@ class ResponseEnvelope:
             encoder = estimate.counted(encoder)
         return StreamWriter(identify if len(stages) == 1 else Pipeline(*stages), encoder, self.framing)
 
-    def encoded(self, response: Response, size: int = 0) -> bytes:
-        """Return the body of a whole answer, of about `size` bytes, which has been identified."""
+    def body(self, response: Response, size: int = 0) -> bytes:
+        """Return the body of a whole answer of about `size` bytes.
+
+        Raises:
+            FailureError: the answer has no end. `LossError`, `WireError` and `RecursionError`: it cannot be written.
+        """
+        self.must_have_finished()
+        if any(candidate.finish is None for candidate in response.candidates):
+            response = _without_open_blocks(response)
+        response = self.identify().response(response)
         estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
-        told = response if estimate is None else estimate.response(response)
-        told = told if shown is None else shown.response(told)
+        if estimate is not None:
+            response = estimate.response(response)
+        if shown is not None:
+            response = shown.response(response)
         encode = encode_json if size < LARGE else encode_large
-        return encode(self.dialect.encode_response(told, self._request, self.losses))
+        return encode(self.dialect.encode_response(response, self._request, self.losses))
 
     def identify(self, *, early: bool = False) -> ResponseIds:
         """Return what names an answer; `early` where it may have to begin before its own name is known."""
@@ -141,3 +152,11 @@ class ResponseEnvelope:
         """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""
         ours = self.record.answer_id is not None or self._request.store is False
         return self.losses if self.dialect.begins_early and ours and not self.losses.strict else None
+
+
+def _without_open_blocks(response: Response) -> Response:
+    """Return an answer, some of whose candidates have no end, as its events would give it."""
+    folder = Folder()
+    for event in unfold(response):
+        folder.feed(event)
+    return folder.response()

@@ -9,7 +9,6 @@ from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.relay.envelope import OK
-from xenoglot.model.fold import Folder, unfold
 
 if TYPE_CHECKING:
     from xenoglot.backends.http.client import UpstreamResponse
@@ -99,23 +98,10 @@ class NonStreamingRelay:
         """
         envelope = self._passage.envelope
         envelope.note(response)
-        if self._verbatim:
-            return data
-        envelope.must_have_finished()
-        if any(candidate.finish is None for candidate in response.candidates):
-            response = _finished(response)
-        return envelope.encoded(envelope.identify().response(response))
+        return data if self._verbatim else envelope.body(response)
 
     def _tell(self, body: bytes) -> None:
         passage = self._passage
         passage.client.open(OK, passage.envelope.begin_whole(self._limits, len(body)))
         passage.client.finish(body)
         passage.over()
-
-
-def _finished(response: Response) -> Response:
-    """Return what is left of an answer as it is told in events, where some of its candidates have no end."""
-    folder = Folder()
-    for event in unfold(response):
-        folder.feed(event)
-    return folder.response()

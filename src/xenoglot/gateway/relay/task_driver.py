@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.relay.response_ids import ResponseIds
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.events import Event
@@ -195,23 +194,20 @@ class _Relay:
                 self._envelope.observe(piece.events)
             return b"".join(piece.data for piece in pieces)
         folder = Folder()
-        identify = self._envelope.identify()
         size = 0
         async for batch in answer.batches:
             self._envelope.observe(batch)
             weight = weight_of(batch)
             size += weight
-            await offload(weight, partial(_fold, batch, identify, folder))
+            await offload(weight, partial(_fold, batch, folder))
         if folder.failure is not None:
             raise FailureError(folder.failure)
-        self._envelope.must_have_finished()
-        return await offload(size, lambda: self._envelope.encoded(folder.response(), size))
+        return await offload(size, lambda: self._envelope.body(folder.response(), size))
 
 
-def _fold(batch: Sequence[Event], identify: ResponseIds, folder: Folder) -> None:
+def _fold(batch: Sequence[Event], folder: Folder) -> None:
     for event in batch:
-        for identified in identify.feed(event):
-            folder.feed(identified)
+        folder.feed(event)
 
 
 async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
