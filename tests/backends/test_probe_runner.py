@@ -97,6 +97,21 @@ async def test_a_server_that_is_asked_too_often_is_waited_for() -> None:
 
 
 @leakless
+@pytest.mark.parametrize(("status", "again"), [(425, True), (503, True), (529, True), (500, False), (401, False)])
+async def test_a_server_is_asked_again_as_the_failure_policy_says(status: int, *, again: bool) -> None:
+    first, told = iter([True, False]), list[str]()
+
+    def heard(_request: bytes) -> bytes | None:
+        refused = b"HTTP/1.1 %d No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n" % status
+        return refused if next(first, False) else None
+
+    async with serving(speaking(Quirky({"chat": Target()}), heard)) as wire:
+        options = ProbeOptions(base_url=wire.url, dialects=("chat",))
+        await ask_everything(options, patience=9.0, say=told.append)
+    assert (f"status {status}: waiting 0 s" in told) == again
+
+
+@leakless
 async def test_a_server_that_stays_busy_is_not_judged() -> None:
     busy = b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n"
     async with serving(speaking(Quirky({}), lambda _: busy)) as wire:

@@ -15,7 +15,8 @@ from xenoglot.backends.urls import endpoint
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
-from xenoglot.model.failure import Failure
+from xenoglot.model.failure import Failure, kind_of_status
+from xenoglot.policy.failure_policy import judge
 from xenoglot.providers.auth import authorizer
 from xenoglot.providers.probe.exchange import ProbeResponse
 from xenoglot.providers.probe.findings import Report
@@ -37,7 +38,9 @@ MOST_BYTES: Final = 1024 * 1024
 TRIES: Final = 3
 """How often a question is asked of a server that says it is asked too often."""
 
-_BUSY: Final = (429, 503, 529)
+_BUSY: Final = frozenset({"rate_limit", "overloaded"})
+"""Kinds of failures after which a question is asked again, if the failure policy allows that for the status."""
+
 _PAUSE: Final = 2.0
 """Seconds, where a server does not say how long to wait."""
 
@@ -64,6 +67,12 @@ async def ask_everything(
         await shell.transport.aclose()
     plain = Redactor((key,)).json(msgspec.json.decode(msgspec.json.encode(report)))
     return msgspec.convert(plain, Report)
+
+
+def _is_busy(status: int) -> bool:
+    """Return whether a server that answered with `status` is asked again."""
+    failure = Failure(kind=kind_of_status(status), message="", status=status)
+    return failure.kind in _BUSY and judge(failure).again
 
 
 class _Shell:
@@ -96,7 +105,7 @@ class _Shell:
         """Return the reply, or the last one of a server that stays busy."""
         reply = await self._sent(ask)
         for tried in range(1, TRIES):
-            if reply.status not in _BUSY:
+            if not _is_busy(reply.status):
                 break
             told = retry_after(dict(reply.headers), time.time())
             pause = _PAUSE * tried if told is None else told
