@@ -160,7 +160,7 @@ def _across(source: str, target: str, request: Request) -> Callable[[], object]:
 
 
 def _head() -> Callable[[], object]:
-    from xenoglot.gateway.http.head import decode_head, find_end  # noqa: PLC0415  as above
+    from xenoglot.http1.request_head import decode_head, find_end  # noqa: PLC0415  as above
 
     data = asked("/v1/messages", b"{}")
     return lambda: decode_head(data[: find_end(data, 0)])

@@ -13,7 +13,7 @@ from tests.architecture.tree import MODULES, ROOT, SOURCES, Import, imports, mod
 VALUES = {"errors", "model"}
 MACHINERY = VALUES | {"codec", "moved_modules", "shortcuts"}
 FORMATS = MACHINERY | {"dialects", "dialect_registry", "text"}
-ANSWERERS = FORMATS | {"providers", "policy", "backends"}
+ANSWERERS = FORMATS | {"providers", "policy", "backends", "http1"}
 ROOMS = ANSWERERS | {"engine", "store", "translate"}
 PROGRAMS = ROOMS | {"tools", "client", "gateway", "model_selection"}
 
@@ -23,6 +23,7 @@ ARROWS = {
     "errors": {"model"},  # an error may carry a `Failure`
     "model": set[str](),
     "entry_points": set[str](),
+    "http1": {"errors"},
     "moved_modules": set[str](),
     "shortcuts": set[str](),
     "codec": VALUES | {"shortcuts"},
@@ -32,7 +33,7 @@ ARROWS = {
     "dialects": MACHINERY,
     "text": MACHINERY,
     "providers": FORMATS | {"entry_points"},
-    "backends": FORMATS | {"providers", "policy"},
+    "backends": FORMATS | {"providers", "policy", "http1"},
     "engine": ANSWERERS,
     "translate": FORMATS,
     "testing": ANSWERERS,

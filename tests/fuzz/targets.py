@@ -37,8 +37,8 @@ from xenoglot.engine.errors import EngineError
 from xenoglot.engine.server.weights import from_path
 from xenoglot.errors import ConfigurationError, FailureError, WireError
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.http.body import ChunkedBody
-from xenoglot.gateway.http.head import InvalidHeadError, decode_head, find_end
+from xenoglot.http1.body import ChunkedBody
+from xenoglot.http1.request_head import InvalidHeadError, decode_head, find_end
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Request
 from xenoglot.testing.raw_http import MessageReader

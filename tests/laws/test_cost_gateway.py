@@ -32,7 +32,7 @@ def head(*fields: str) -> Callable[[Modules, int], Callable[[], object]]:
     def work(module: Modules, count: int) -> Callable[[], object]:
         lines = [field.replace("#", str(place)) for place in range(count) for field in fields]
         data = "\r\n".join(["POST / HTTP/1.1", "host: a", *lines, "", ""]).encode()
-        return lambda: module("gateway.http.head").decode_head(data)
+        return lambda: module("http1.request_head").decode_head(data)
 
     return work
 

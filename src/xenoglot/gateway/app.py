@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.application import HeadState, PushExchange
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.http.head import InvalidHeadError, RequestHead
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.routing.router import RoutePlan
+    from xenoglot.http1.request_head import InvalidHeadError, RequestHead
     from xenoglot.store.store import Store
 
 TAKE_UP_SECONDS = 1.0

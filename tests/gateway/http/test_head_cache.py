@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.gateway.http.application import HeadState
-from xenoglot.gateway.http.head import InvalidHeadError, decode_head, find_end
 from xenoglot.gateway.http.head_cache import LONGEST, HeadCache, is_cacheable
+from xenoglot.http1.request_head import InvalidHeadError, decode_head, find_end
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
 

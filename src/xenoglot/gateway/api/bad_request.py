@@ -8,14 +8,14 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.endpoint.context import RequestContext
 from xenoglot.gateway.endpoint.responses import fail, retry_headers, send
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT
-from xenoglot.gateway.http.head import FIELDS_TOO_LARGE, UNAVAILABLE
+from xenoglot.http1.request_head import FIELDS_TOO_LARGE, UNAVAILABLE
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.routes import Routes
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.http.head import InvalidHeadError
     from xenoglot.gateway.observability.request_log import RequestLogger
+    from xenoglot.http1.request_head import InvalidHeadError
     from xenoglot.model.failure import FailureKind
 
 TEXT: Final = "text/plain; charset=utf-8"

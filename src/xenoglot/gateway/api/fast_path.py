@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.admission_cache import Admission
     from xenoglot.gateway.endpoint.request_runner import RequestRunner
     from xenoglot.gateway.http.application import PushExchange
-    from xenoglot.gateway.http.head import RequestHead
     from xenoglot.gateway.relay.task_driver import RelayEndpoint
+    from xenoglot.http1.request_head import RequestHead
     from xenoglot.model.request import Request
 
 

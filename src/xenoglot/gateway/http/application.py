@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.gateway.config.settings import ConnectionSettings
-    from xenoglot.gateway.http.head import InvalidHeadError, RequestHead
+    from xenoglot.http1.request_head import InvalidHeadError, RequestHead
 
 
 class HeadState(Struct):

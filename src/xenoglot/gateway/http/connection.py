@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from xenoglot.gateway.http.application import HeadState
 from xenoglot.gateway.http.connection_exchange import REQUEST_TIMEOUT, ConnectionExchange, too_slow
 from xenoglot.gateway.http.exchange import InvalidBodyError
-from xenoglot.gateway.http.head import (
+from xenoglot.gateway.http.head_cache import HeadCache, is_cacheable
+from xenoglot.gateway.http.limits import HIGH_WATER, SLOW_BYTES, SLOW_SECONDS
+from xenoglot.gateway.http.write_side import WriteSide, WriteSideHost
+from xenoglot.http1.request_head import (
     BAD_REQUEST,
     HANDSHAKE,
     UNAVAILABLE,
@@ -29,9 +32,6 @@ from xenoglot.gateway.http.head import (
     decode_head,
     find_end,
 )
-from xenoglot.gateway.http.head_cache import HeadCache, is_cacheable
-from xenoglot.gateway.http.limits import HIGH_WATER, SLOW_BYTES, SLOW_SECONDS
-from xenoglot.gateway.http.write_side import WriteSide, WriteSideHost
 
 if TYPE_CHECKING:
     import asyncio

@@ -7,16 +7,16 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
 from xenoglot.backends.sanitize import LONGEST_HEADER, for_header
-from xenoglot.gateway.http.body import WHOLE, body_of
 from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
 from xenoglot.gateway.http.limits import HIGH_WATER
+from xenoglot.http1.body import WHOLE, body_of
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.gateway.http.application import HeadState, PushHandler
-    from xenoglot.gateway.http.head import RequestHead
+    from xenoglot.http1.request_head import RequestHead
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.gateway.http.limits import LENGTH_DIGITS
+from xenoglot.http1.limits import LENGTH_DIGITS
 from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from xenoglot.gateway.http.application import HeadState
-    from xenoglot.gateway.http.head import RequestHead
+    from xenoglot.http1.request_head import RequestHead
 
 LONGEST: Final = 4096
 """Bytes of a head that is kept for as long as its connection lasts."""

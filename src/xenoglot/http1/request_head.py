@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from xenoglot.errors import XenoglotError
-from xenoglot.gateway.http.limits import HEAD_BYTES, HEAD_FIELDS, LENGTH_DIGITS
+from xenoglot.http1.limits import HEAD_BYTES, HEAD_FIELDS, LENGTH_DIGITS
 
 BAD_REQUEST: Final = 400
 EXPECTATION_FAILED: Final = 417

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from xenoglot.gateway.http.head import FIELDS, InvalidHeadError
-from xenoglot.gateway.http.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
+from xenoglot.http1.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
+from xenoglot.http1.request_head import FIELDS, InvalidHeadError
 
 CRLF: Final = b"\r\n"
 SMALL_CHUNK: Final = 16

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.gateway.http.body import ChunkedBody, FixedLengthBody, body_of
-from xenoglot.gateway.http.head import InvalidHeadError
-from xenoglot.gateway.http.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
+from xenoglot.http1.body import ChunkedBody, FixedLengthBody, body_of
+from xenoglot.http1.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
+from xenoglot.http1.request_head import InvalidHeadError
 
 BEHIND = b"GET /health HTTP/1.1\r\n"
 
