@@ -23,7 +23,7 @@ ARROWS = {
     "errors": {"model"},  # an error may carry a `Failure`
     "model": set[str](),
     "entry_points": set[str](),
-    "http1": {"errors"},
+    "http1": set[str](),
     "moved_modules": set[str](),
     "shortcuts": set[str](),
     "codec": VALUES | {"shortcuts"},

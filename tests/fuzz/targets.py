@@ -38,7 +38,8 @@ from xenoglot.engine.server.weights import from_path
 from xenoglot.errors import ConfigurationError, FailureError, WireError
 from xenoglot.gateway.config.load import check
 from xenoglot.http1.body import ChunkedBody
-from xenoglot.http1.request_head import InvalidHeadError, decode_head, find_end
+from xenoglot.http1.request_head import decode_head, find_end
+from xenoglot.http1.syntax import FramingError
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Request
 from xenoglot.testing.raw_http import MessageReader
@@ -246,7 +247,7 @@ def read_response_head(data: bytes) -> None:
 
 def read_request_head(data: bytes) -> None:
     """Read what a client sends: a head, or a refusal with a status."""
-    with suppress(InvalidHeadError):
+    with suppress(FramingError):
         end = find_end(data, 0)
         if end:
             decode_head(data[:end])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from xenoglot.http1.body import ChunkedBody, FixedLengthBody, body_of
 from xenoglot.http1.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
-from xenoglot.http1.request_head import InvalidHeadError
+from xenoglot.http1.syntax import FramingError
 
 BEHIND = b"GET /health HTTP/1.1\r\n"
 
@@ -73,7 +73,7 @@ def test_chunks_cut_anywhere(data: bytes, body: bytes) -> None:
 )
 def test_c26_malformed_chunks_are_refused_wherever_they_are_cut(data: bytes) -> None:
     for pieces in ([data], [data[at : at + 1] for at in range(len(data))]):
-        with pytest.raises(InvalidHeadError):
+        with pytest.raises(FramingError):
             read(ChunkedBody(), pieces)
 
 
@@ -108,6 +108,6 @@ def test_garbage_is_a_body_or_refused_wherever_it_is_cut(data: bytes, cut: int) 
     for pieces in ([data], [data[:cut], data[cut:]]):
         try:
             results.append(read(ChunkedBody(), pieces))
-        except InvalidHeadError:
-            results.append(InvalidHeadError)
+        except FramingError:
+            results.append(FramingError)
     assert results[0] == results[1]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, Protocol
 
 from xenoglot.http1.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
-from xenoglot.http1.request_head import FIELDS, InvalidHeadError
+from xenoglot.http1.syntax import CHUNK_SIZE, CRLF, FIELDS, FramingError
 
-CRLF: Final = b"\r\n"
 SMALL_CHUNK: Final = 16
 """Bytes: chunks from this size on pay for their own framing, see `CHUNK_EXCESS`."""
-
-# RFC 9112 section 7.1.1: extensions are for whoever knows them, which is nobody; a quoted one may hold what it likes.
-_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]*)?")
 
 
 class Body(Protocol):
@@ -26,7 +21,7 @@ class Body(Protocol):
         """Read on.
 
         Raises:
-            Refused: it is malformed.
+            FramingError: it is malformed.
         """
         ...
 
@@ -73,7 +68,7 @@ class ChunkedBody:
         """Take what belongs to it.
 
         Raises:
-            Refused: the chunks are malformed, or there is more framing than a sender could need.
+            FramingError: the chunks are malformed, or there is more framing than a sender could need.
         """
         data, self._line = self._line + data, b""
         pieces: list[bytes] = []
@@ -91,7 +86,7 @@ class ChunkedBody:
             return at + size
         ending = data[at : at + self._left]
         if not CRLF.startswith(ending):
-            raise InvalidHeadError("a chunk of the body does not end where its size says")
+            raise FramingError("a chunk of the body does not end where its size says")
         if len(ending) < len(CRLF):
             self._line = ending
             return len(data)
@@ -103,11 +98,11 @@ class ChunkedBody:
         if end < 0:
             self._line = data[at:]
             if len(self._line) > (CHUNK_LINE if self._trailer is None else TRAILER_BYTES):
-                raise InvalidHeadError("a line between the chunks of the body is too long")
+                raise FramingError("a line between the chunks of the body is too long")
             return len(data)
         line = data[at : end + 1]
         if not line.endswith(CRLF):
-            raise InvalidHeadError("a line between the chunks of the body does not end in CRLF")
+            raise FramingError("a line between the chunks of the body does not end in CRLF")
         if self._trailer is None:
             self._begin_chunk(line)
         else:
@@ -115,13 +110,13 @@ class ChunkedBody:
         return end + 1
 
     def _begin_chunk(self, line: bytes) -> None:
-        found = _SIZE.fullmatch(line[: -len(CRLF)])
+        found = CHUNK_SIZE.fullmatch(line[: -len(CRLF)])
         if found is None or len(line) > CHUNK_LINE:
-            raise InvalidHeadError("the size of a chunk of the body is malformed")
+            raise FramingError("the size of a chunk of the body is malformed")
         size = int(found[1], 16)
         self._excess = max(0, self._excess + len(line) - min(size, CHUNK_EXCESS) - SMALL_CHUNK)
         if self._excess > CHUNK_EXCESS:
-            raise InvalidHeadError("the body is more framing than body")
+            raise FramingError("the body is more framing than body")
         if size:
             self._left = size + len(CRLF)
         else:
@@ -133,7 +128,7 @@ class ChunkedBody:
             return
         self._trailer = (self._trailer or 0) + len(line)
         if self._trailer > TRAILER_BYTES or not FIELDS.fullmatch(line.decode("latin-1")):
-            raise InvalidHeadError("the trailer behind the body is malformed or too large")
+            raise FramingError("the trailer behind the body is malformed or too large")
 
 
 WHOLE: Final[Body] = FixedLengthBody(0)

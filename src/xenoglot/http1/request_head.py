@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from xenoglot.errors import XenoglotError
 from xenoglot.http1.limits import HEAD_BYTES, HEAD_FIELDS, LENGTH_DIGITS
+from xenoglot.http1.syntax import FIELDS, HEAD_END, NAME_CHARACTER, FramingError
 
 BAD_REQUEST: Final = 400
 EXPECTATION_FAILED: Final = 417
@@ -20,22 +20,18 @@ FIELDS_TOO_LARGE: Final = 431
 UNAVAILABLE: Final = 503
 VERSION_NOT_SUPPORTED: Final = 505
 
-END: Final = b"\r\n\r\n"
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\n"
 """What a client of HTTP/2 says first (RFC 9113 section 3.4); all of it would be `SM` more."""
 HANDSHAKE: Final = b"\x16\x03"
 """How TLS begins: a handshake record of any version (RFC 8446 section 5.1)."""
 
-_NAME_CHARACTER: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
-_FIRST = re.compile(rf"({_NAME_CHARACTER}{{1,64}}) ([!-~]+) HTTP/([0-9])\.([0-9])")
-# RFC 9112 section 5, RFC 9110 section 5.5: no blank before the colon, no line folded, no control character.
-FIELDS = re.compile(rf"(?:{_NAME_CHARACTER}+:[\t -~\x80-\xff]*\r\n)*")
+_FIRST = re.compile(rf"({NAME_CHARACTER}{{1,64}}) ([!-~]+) HTTP/([0-9])\.([0-9])")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _LENGTH = re.compile(rf"[0-9]{{1,{LENGTH_DIGITS}}}")
 _BLANKS: Final = " \t"
 
 
-class InvalidHeadError(XenoglotError):
+class InvalidHeadError(FramingError):
     """The bytes are no request that can be served; `status` says how that is told, `path` what was asked, if known."""
 
     def __init__(self, problem: str, status: int = BAD_REQUEST, *, method: str = "", path: str = "") -> None:
@@ -68,11 +64,11 @@ def find_end(data: bytes | bytearray, begin: int) -> int:
     `begin` is how much of `data` was looked at before.
 
     Raises:
-        Refused: whatever may still come, this is no head.
+        InvalidHeadError: whatever may still come, this is no head.
     """
-    end = data.find(END, max(0, begin - len(END) + 1))
+    end = data.find(HEAD_END, max(0, begin - len(HEAD_END) + 1))
     if 0 <= end <= HEAD_BYTES:
-        return end + len(END)
+        return end + len(HEAD_END)
     if end > 0 or len(data) > HEAD_BYTES:
         raise InvalidHeadError(f"the request's head is larger than {HEAD_BYTES} bytes", FIELDS_TOO_LARGE)
     if _BARE_LF.search(data, max(0, begin - 1)):
@@ -84,7 +80,7 @@ def decode_head(data: bytes) -> RequestHead:
     """Return the head in `data`, which ends in an empty line.
 
     Raises:
-        Refused: it is none, or not one that can be served.
+        InvalidHeadError: it is none, or not one that can be served.
     """
     first, _, fields = data.decode("latin-1").partition("\r\n")
     head = _first_line(first, data)

@@ -7,6 +7,7 @@ import zlib
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
+from xenoglot.http1.syntax import LAST_CHUNK, chunk
 from xenoglot.testing.script import (
     Body,
     Close,
@@ -160,15 +161,10 @@ class Player:
             tail, self._compressor = self._compressor.flush(), None
             await self._wire.write(self._framed(tail))
         if self._chunked:
-            await self._wire.write(b"0\r\n\r\n")
+            await self._wire.write(LAST_CHUNK)
         if self._until_close:
             self._wire.close()
             self.over = True
-
-
-def chunk(data: bytes) -> bytes:
-    """Return `data` as one chunk; nothing stays nothing, for an empty chunk would be the last."""
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
 
 
 def encode_head(head: ResponseHead) -> bytes:

@@ -12,12 +12,11 @@ from msgspec import Struct
 
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
+from xenoglot.http1.syntax import CRLF, HEAD_END
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
-HEAD_END = b"\r\n\r\n"
-LINE_END = b"\r\n"
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
 BODILESS = (204, 304)
@@ -90,29 +89,29 @@ class Chunks:
         self.body += taken
         del self._held[: len(taken)]
         self._left -= len(taken)
-        if self._left or len(self._held) < len(LINE_END):
+        if self._left or len(self._held) < len(CRLF):
             return False
-        del self._held[: len(LINE_END)]
+        del self._held[: len(CRLF)]
         self._left = None
         return True
 
     def _size(self) -> bool:
-        at = self._held.find(LINE_END)
+        at = self._held.find(CRLF)
         if at < 0:
             return False
         said = bytes(self._held[:at]).partition(b";")[0].strip()
         if _CHUNK_SIZE.fullmatch(said) is None:  # not a chunk: all that follows is left in `rest`
             return False
         if size := int(said, 16):
-            del self._held[: at + len(LINE_END)]
+            del self._held[: at + len(CRLF)]
             self._left = size
             return True
-        end = at + len(LINE_END) if self._held.startswith(LINE_END, at + len(LINE_END)) else self._held.find(HEAD_END)
+        end = at + len(CRLF) if self._held.startswith(CRLF, at + len(CRLF)) else self._held.find(HEAD_END)
         if end < 0:
             return False
-        del self._held[: self._held.index(LINE_END, end) + len(LINE_END)]
-        if self._held.startswith(LINE_END):  # behind a trailer
-            del self._held[: len(LINE_END)]
+        del self._held[: self._held.index(CRLF, end) + len(CRLF)]
+        if self._held.startswith(CRLF):  # behind a trailer
+            del self._held[: len(CRLF)]
         self.complete = True
         return False
 

@@ -10,10 +10,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.http.client import Transport, TransportError
-from xenoglot.backends.http.http1 import OURS
 from xenoglot.backends.urls import endpoint
+from xenoglot.http1.syntax import CONNECTION_FIELDS, LAST_CHUNK, chunk
 from xenoglot.testing.cassette import Meta, RecordedExchange, dialect_at, redacted, save
-from xenoglot.testing.playback import chunk, encode_head
+from xenoglot.testing.playback import encode_head
 from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import ResponseHead
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 READ_BYTES = 65_536
 BAD_GATEWAY = 502
-HOP_BY_HOP = OURS | {"accept-encoding", "proxy-connection"}
+HOP_BY_HOP = CONNECTION_FIELDS | {"accept-encoding", "proxy-connection"}
 
 
 class Recorder:
@@ -164,7 +164,7 @@ async def _relay(
         exchange.body = bytes(body)
         exchange.meta = _ended(exchange.meta, reply.status, headers, tuple(chunks), whole=ending == "whole")
     if head.length is None:
-        writer.write(b"0\r\n\r\n")
+        writer.write(LAST_CHUNK)
     return True
 
 

@@ -15,7 +15,8 @@ from tests.laws.vendor_streams import each_vendor
 from xenoglot.backends.http.connection import UpstreamConnection
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.relay import response_ids
-from xenoglot.testing.playback import chunk, encode_head
+from xenoglot.http1.syntax import chunk
+from xenoglot.testing.playback import encode_head
 from xenoglot.testing.script import ResponseHead, Send
 
 if TYPE_CHECKING:

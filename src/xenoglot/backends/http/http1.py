@@ -10,6 +10,7 @@ import httptools
 import msgspec
 
 from xenoglot.backends.http.timeouts import TransportError
+from xenoglot.http1.syntax import CONNECTION_FIELDS, NOT_IN_VALUES, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,13 +29,6 @@ URL = re.compile(
 )
 METHODS = {"GET": False, "HEAD": False, "OPTIONS": False, "POST": True, "PUT": True, "PATCH": True, "DELETE": True}
 """What may be asked, and whether an empty body has its length said (RFC 9110 section 8.6)."""
-TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-NOT_IN_VALUES = re.compile(r"[^\t -~\x80-\xff]")
-"""RFC 9110 section 5.5, and in latin-1."""
-OURS = frozenset(
-    ("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
-)
-"""What frames the message or belongs to one connection: written here, or not at all."""
 VERSIONS = ("1.1", "1.0")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -131,7 +125,7 @@ def accepted_coding(names: tuple[str, ...]) -> str:
         if TOKEN.fullmatch(name) is None:
             shown = re.sub(r"[^!-~]", "?", name)[:64]
             raise invalid(f"`{shown}` is not a name that a header field can have")
-        if name.lower() in OURS:
+        if name.lower() in CONNECTION_FIELDS:
             raise invalid(f"the header field `{name}` is the transport's own")
     return "" if "accept-encoding" in [name.lower() for name in names] else "accept-encoding: identity\r\n"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from xenoglot.backends.http.connect_errors import ProxyError, connect_problem
 from xenoglot.backends.http.connection import UpstreamConnection
 from xenoglot.backends.http.http1 import DEFAULT_PORTS, HTTPRequest
+from xenoglot.http1.syntax import HEAD_END
 
 if TYPE_CHECKING:
     import ssl
@@ -80,7 +81,7 @@ class _Tunnel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """asyncio: one read."""
         self._head += data
-        head, end, rest = self._head.partition(b"\r\n\r\n")
+        head, end, rest = self._head.partition(HEAD_END)
         if self.opened.done():
             return
         if not end:

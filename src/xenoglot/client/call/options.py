@@ -17,6 +17,7 @@ from xenoglot.client.call.validate_request import explained, mistyped
 from xenoglot.codec.requests.bounds import MOST_TOKENS, bounded
 from xenoglot.codec.requests.encode_context import ADDED
 from xenoglot.errors import WireError
+from xenoglot.http1.syntax import CONNECTION_FIELDS, NOT_IN_VALUES, TOKEN
 from xenoglot.model.content import Extra
 from xenoglot.model.json import JSONObject  # at run time: `typing.get_type_hints(Options)` needs it
 from xenoglot.model.request import Effort, OutputFormat, Request, Sampling, Thinking
@@ -224,12 +225,10 @@ def headers_of(said: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def _header(name: object, value: object) -> tuple[str, str]:
-    from xenoglot.backends.http.http1 import NOT_IN_VALUES, OURS, TOKEN  # noqa: PLC0415  few calls have headers
-
     where = f"$.headers[{str(name)[:60]!r}]"
     if not isinstance(name, str) or not TOKEN.fullmatch(name):
         raise WireError(where, "is no name of a header field")
-    if name.lower() in OURS:
+    if name.lower() in CONNECTION_FIELDS:
         raise WireError(where, "belongs to the connection, and is written by the transport")
     if not isinstance(value, str) or NOT_IN_VALUES.search(value):
         raise WireError(where, "is no text that a header field can have")

@@ -7,11 +7,10 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from xenoglot.gateway.config.schema import shown
+from xenoglot.http1.syntax import CONNECTION_FIELDS, TOKEN
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 _KEYED = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
-_FRAMING = frozenset({"host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"})
 
 
 def url_problem(url: str) -> str | None:
@@ -36,9 +35,9 @@ def header_problem(name: str, value: str) -> str | None:
     """Return what is wrong with a header for an upstream; its value, which may be a secret, is not repeated."""
     if name.lower() in _KEYED:
         return "a key does not stand in the file: name the environment variable that holds it in `key_env`"
-    if name.lower() in _FRAMING:
+    if name.lower() in CONNECTION_FIELDS:
         return "belongs to the connection, and is written by the gateway"
-    if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+    if not TOKEN.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
         return "not a header of printable ASCII characters"
     return None
 

@@ -32,6 +32,7 @@ from xenoglot.http1.request_head import (
     decode_head,
     find_end,
 )
+from xenoglot.http1.syntax import FramingError
 
 if TYPE_CHECKING:
     import asyncio
@@ -405,7 +406,7 @@ class ClientConnection(WriteSide):
     def _read_body(self, exchange: ConnectionExchange, data: bytes) -> None:
         try:
             exchange.feed(data)
-        except InvalidHeadError as refused:
+        except FramingError as refused:
             self._give_up_body(exchange, InvalidBodyError(str(refused), BAD_REQUEST))
             return
         if exchange.body.done:

@@ -10,6 +10,7 @@ from xenoglot.backends.sanitize import LONGEST_HEADER, for_header
 from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
 from xenoglot.gateway.http.limits import HIGH_WATER
 from xenoglot.http1.body import WHOLE, body_of
+from xenoglot.http1.syntax import CHUNK, LAST_CHUNK
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from xenoglot.http1.request_head import RequestHead
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-LAST_CHUNK: Final = b"0\r\n\r\n"
 LAST_INFORMATIONAL: Final = 199
 BODILESS: Final = frozenset({204, 304})
 """Statuses whose responses have no body, and no word of its length (RFC 9110 section 6.4.1)."""
@@ -257,7 +257,7 @@ class ConnectionExchange:
         if self.over or not data:
             return
         if self._chunked:
-            self._connection.send(b"%x\r\n%b\r\n" % (len(data), data))
+            self._connection.send(CHUNK % (len(data), data))
         else:
             self._send(data)
 
