@@ -361,7 +361,17 @@ def _values(row: Field) -> str:
     kind = _KINDS[row.kind]
     if row.low is None:
         return kind
-    return f"{kind} from {row.low}" if row.high is None else f"{kind}, {row.low} to {row.high}"
+    low = _number(row.low)
+    return f"{kind} from {low}" if row.high is None else f"{kind}, {low} to {_number(row.high)}"
+
+
+def _number(value: float) -> str:
+    """Return a bound; one of as many bits as an integer type has as a power of two."""
+    for bits in (31, 63, 64):
+        for power, text in ((2**bits, f"2^{bits}"), (-(2**bits), f"-2^{bits}"), (2**bits - 1, f"2^{bits} - 1")):
+            if value == power:
+                return text
+    return str(value)
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Struct], tuple[JSON, ...]]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
     from xenoglot.model.response import FinishReason
 
-_REASONS: dict[str, FinishReason] = {
+REASONS: dict[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tool_calls",
@@ -30,7 +30,7 @@ _REASONS: dict[str, FinishReason] = {
 }
 """The words of OpenAI (`Choice.finish_reason` in the SDK) first, then those of servers that have others."""
 
-_WORDS: dict[FinishReason, str] = {
+WORDS: dict[FinishReason, str] = {
     "stop": "stop",
     "stop_sequence": "stop",
     "length": "length",
@@ -63,7 +63,7 @@ def decode_finish(raw: str, stop: str | None, *, calls: bool, refused: bool) -> 
 
     Beside tool calls, `stop` waits for their results (Ollama, Gemini and vLLM say so); beside a refusal it is one.
     """
-    reason = _REASONS.get(raw, "unknown")
+    reason = REASONS.get(raw, "unknown")
     if reason in ("stop", "stop_sequence"):
         if calls:
             reason = "tool_calls"
@@ -81,7 +81,7 @@ def encode_finish(finish: Finish, where: str, losses: Losses, *, legacy: bool) -
     """
     losses.carry(finish.extra, f"{where}.finish", NAME)
     own = finish.dialect == NAME and finish.raw is not None
-    word = finish.raw if own else _WORDS[finish.reason]
+    word = finish.raw if own else WORDS[finish.reason]
     fields: JSONObject = {"finish_reason": "function_call" if legacy and word == "tool_calls" else word}
     if own:
         return fields

@@ -17,7 +17,7 @@ from xenoglot.model.effort import BUDGETS
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Effort, OutputFormat
 
-EFFORTS: Final[frozenset[Effort]] = frozenset({"none", *BUDGETS})
+EFFORTS: Final[tuple[Effort, ...]] = ("none", *BUDGETS)
 
 _USER_LIMIT: Final = 64
 """The longest `user`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""

@@ -32,7 +32,10 @@ TEXTS: Final = FieldTexts(out_of_range=_out_of_range)
 
 def numbers(*beyond: str) -> tuple[Field, ...]:
     """Return the rows of how the next token is drawn; those `beyond` the standard are for servers that support them."""
-    return tuple(row._replace(when=extended) if row.name in beyond else row for row in _NUMBERS)
+    return tuple(
+        row._replace(when=extended, note="where the server supports it") if row.name in beyond else row
+        for row in _NUMBERS
+    )
 
 
 _NUMBERS: Final = (

@@ -14,6 +14,8 @@ from xenoglot.dialects.openai.options import EFFORTS, options
 from xenoglot.dialects.openai.sampling import TEXTS, encode_bias, numbers, take_bias
 from xenoglot.model.request import Request, Sampling, Thinking
 
+_MODES: Final = ("enabled", "adaptive", "disabled")
+
 SAMPLING: Final = Fields(
     Sampling,
     "$.sampling",
@@ -63,7 +65,7 @@ REASONING: Final = Fields(
     Thinking,
     "$.thinking",
     (
-        Field("effort", "effort", read=words(EFFORTS)),
+        Field("effort", "effort", read=words(EFFORTS), values=", ".join(EFFORTS)),
         Field("budget_tokens", "max_tokens", int, 1, MOST_TOKENS),
         Field("summary", "summary", read=lambda reader, key, _form: reader.take_if(key, str)),
         Field(
@@ -89,7 +91,7 @@ BUDGET: Final = Fields(
     Thinking,
     "$.thinking",
     (
-        Field("mode", "type", read=words(("enabled", "adaptive", "disabled"))),
+        Field("mode", "type", read=words(_MODES), values=", ".join(_MODES)),
         Field("budget_tokens", "budget_tokens", int, 1, MOST_TOKENS),
     ),
     texts=TEXTS,

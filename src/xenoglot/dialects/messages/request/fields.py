@@ -23,6 +23,7 @@ _TIERS: Final = {
     "flex": "standard_only",
     "scale": "auto",
 }
+_EXTENSION: Final = "to servers that support it"
 _EXACT_TIERS: Final = ("auto", "default")
 
 
@@ -85,8 +86,8 @@ SAMPLING: Final = Fields(
         Field("top_p", "top_p", float, 0, 1),
         Field("top_k", "top_k", int, 0, MOST_TOKENS, write=_write_top_k),
         Field("stop", "stop_sequences", list, write=_write_stop),
-        Field("min_p", "min_p", reads=False, when=_supported),
-        Field("repetition_penalty", "repetition_penalty", reads=False, when=_supported),
+        Field("min_p", "min_p", float, reads=False, when=_supported, note=_EXTENSION),
+        Field("repetition_penalty", "repetition_penalty", float, reads=False, when=_supported, note=_EXTENSION),
         by_hand("n", note="more than one is refused"),
     ),
     neutral={
@@ -119,14 +120,14 @@ REQUEST: Final = Fields(
             "service_tier",
             read=words({"auto": "auto", "standard_only": "default"}),
             write=_write_tier,
-            values="`auto`, `standard_only`",
+            values="auto, standard_only",
         ),
         Field(
             "service_tier",
             "speed",
             read=words(("fast",)),
             write=lambda tier, _form, _context: "fast" if tier == "fast" else None,
-            values="`fast`",
+            values="fast",
         ),
         Field("cache", "cache_control", read=_take_mark, write=_write_cache, values="object"),
         "sampling",

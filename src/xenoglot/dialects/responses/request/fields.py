@@ -88,7 +88,7 @@ REASONING: Final = Fields(
     Thinking,
     "$.thinking",
     (
-        Field("effort", "effort", read=words(EFFORTS)),
+        Field("effort", "effort", read=words(EFFORTS), values=", ".join(EFFORTS)),
         Field("summary", ("summary", "generate_summary"), read=lambda reader, key, _form: reader.take_if(key, str)),
     ),
 )
