@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types docs docs-artefacts text-models providers mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types docs docs-artefacts text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -73,6 +73,9 @@ text-models: install-dev  ## the tables of docs/text-models.md anew, from the ro
 
 providers: install-dev  ## the tables of docs/providers.md anew, from the rows
 	@$(BIN)/python scripts/providers.py
+
+dialect-pages: install-dev  ## the tables of docs/dialects/ anew, from the dialects' field tables
+	@$(BIN)/python scripts/dialect_pages.py
 
 mutation: install-dev  ## does a test notice each change of a limit or a comparison in the hardened modules?
 	@$(BIN)/python scripts/mutate.py $(ARGS)
