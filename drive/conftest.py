@@ -18,7 +18,7 @@ import pytest
 from msgspec import Struct
 
 from drive.writer import Writer
-from tests.matrix.speaker import Speaker
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.json.json_io import decode_json
 
@@ -82,10 +82,10 @@ class Place(Struct, frozen=True):
         return subprocess.CompletedProcess(process.args, process.returncode, printed, complained)
 
 
-class Stage(Place, frozen=True):
+class DriveSetup(Place, frozen=True):
     """A place, and the server behind its gateway."""
 
-    speaker: Speaker
+    speaker: DialectServer
 
 
 class Gateway(Struct, frozen=True):
@@ -131,31 +131,31 @@ def gateway(folder: Path, *flags: str, **environment: str) -> Iterator[Gateway]:
 
 
 @pytest.fixture(params=TURNS)
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    """Give a stage with a server of each dialect behind the gateway."""
+def drive_setup(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DriveSetup]:
+    """Give a setup with a server of each dialect behind the gateway."""
     with (
-        Speaker(dialects.get(request.param)) as speaker,
-        staged(tmp_path, speaker, "--upstream", speaker.url, "--dialect", request.param) as stage,
+        DialectServer(dialects.get(request.param)) as speaker,
+        run_drive_setup(tmp_path, speaker, "--upstream", speaker.url, "--dialect", request.param) as drive_setup,
     ):
-        yield stage
+        yield drive_setup
 
 
 @pytest.fixture(params=FAMILIES)
-def writing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Stage, Writer]]:
-    """Give a stage with a server that takes no tools behind the gateway, and the model of each family there."""
-    with Speaker(dialects.get("chat"), piece=5) as speaker:
+def writing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[DriveSetup, Writer]]:
+    """Give a setup with a server that takes no tools behind the gateway, and the model of each family there."""
+    with DialectServer(dialects.get("chat"), piece=5) as speaker:
         config = tmp_path / "xenoglot.toml"
         config.write_text(CONFIG.format(url=speaker.url, syntax=request.param))
-        with staged(tmp_path, speaker, "--config", str(config)) as stage:
-            yield stage, Writer(request.param)
+        with run_drive_setup(tmp_path, speaker, "--config", str(config)) as drive_setup:
+            yield drive_setup, Writer(request.param)
 
 
 @contextmanager
-def staged(folder: Path, speaker: Speaker, *flags: str) -> Iterator[Stage]:
-    """Give a stage whose gateway is run with `flags`."""
+def run_drive_setup(folder: Path, speaker: DialectServer, *flags: str) -> Iterator[DriveSetup]:
+    """Give a setup whose gateway is run with `flags`."""
     with gateway(folder, *flags) as served:
         home, work = furnished(folder)
-        yield Stage(url=served.url, speaker=speaker, home=home, work=work)
+        yield DriveSetup(url=served.url, speaker=speaker, home=home, work=work)
 
 
 def furnished(folder: Path) -> tuple[Path, Path]:

@@ -23,7 +23,7 @@ class Wanted(Struct, frozen=True):
     arguments: JSON
 
 
-def says(text: str, tokens: int = 100) -> Turn:
+def text_turn(text: str, tokens: int = 100) -> Turn:
     """Return a turn of words alone."""
     return lambda _: _response((Text(text=text),), "stop", tokens)
 

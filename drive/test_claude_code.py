@@ -6,11 +6,11 @@ import json
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-from drive.script import Wanted, calls, says
+from drive.script import Wanted, calls, text_turn
 from xenoglot.model.content import Image, Text, ToolResult
 
 if TYPE_CHECKING:
-    from drive.conftest import Stage
+    from drive.conftest import DriveSetup
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 
@@ -18,10 +18,12 @@ PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8A
 QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 
-def claude(stage: Stage, prompt: str) -> list[JSONObject]:
+def claude(drive_setup: DriveSetup, prompt: str) -> list[JSONObject]:
     """Return the messages of one run."""
     flags = ("--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Read,Edit,WebSearch,ToolSearch")
-    printed = stage.run("claude", "-p", prompt, *flags, ANTHROPIC_BASE_URL=stage.url, ANTHROPIC_API_KEY="none", **QUIET)
+    printed = drive_setup.run(
+        "claude", "-p", prompt, *flags, ANTHROPIC_BASE_URL=drive_setup.url, ANTHROPIC_API_KEY="none", **QUIET
+    )
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
 
@@ -35,38 +37,38 @@ def words(result: ToolResult) -> str:
     return "".join(part.text for part in result.content if isinstance(part, Text))
 
 
-def test_tools_at_once_and_a_picture(stage: Stage) -> None:
-    (stage.work / "dot.png").write_bytes(PNG)
+def test_tools_at_once_and_a_picture(drive_setup: DriveSetup) -> None:
+    (drive_setup.work / "dot.png").write_bytes(PNG)
     one = Wanted("Bash", {"command": "echo one | tee one.txt", "description": "Write one"})
     two = Wanted("Bash", {"command": "echo two | tee two.txt", "description": "Write two"})
-    look = Wanted("Read", {"file_path": str(stage.work / "dot.png")})
-    stage.speaker.will(calls(one, two, text="Two at once."), calls(look), says("All done."))
-    told = claude(stage, "write two files, then look at dot.png")
+    look = Wanted("Read", {"file_path": str(drive_setup.work / "dot.png")})
+    drive_setup.speaker.script(calls(one, two, text="Two at once."), calls(look), text_turn("All done."))
+    told = claude(drive_setup, "write two files, then look at dot.png")
     assert told[-1]["result"] == "All done."
     assert not told[-1]["is_error"]
-    assert [(stage.work / name).read_text() for name in ("one.txt", "two.txt")] == ["one\n", "two\n"]
-    _, second, third = stage.speaker.requests
+    assert [(drive_setup.work / name).read_text() for name in ("one.txt", "two.txt")] == ["one\n", "two\n"]
+    _, second, third = drive_setup.speaker.requests
     assert [words(result) for result in results(second)] == ["one", "two"]
     pictures = [part for message in third.messages for part in message.content if isinstance(part, Image)]
     pictures += [part for result in results(third) for part in result.content if isinstance(part, Image)]
     assert len(pictures) == 1
 
 
-def test_a_web_search_is_refused(stage: Stage) -> None:
+def test_a_web_search_is_refused(drive_setup: DriveSetup) -> None:
     """pitfall-30: the search is a request of its own; who cannot search says so, and the turn goes on."""
     load = Wanted("ToolSearch", {"query": "select:WebSearch"})
     search = Wanted("WebSearch", {"query": "weather on the moon"})
-    there = stage.speaker.dialect.name == "messages"
-    searched = (says("Cold."),) if there else ()
-    stage.speaker.will(calls(load), calls(search), *searched, says("That is all I know."))
-    told = claude(stage, "search the web for the weather on the moon")
+    there = drive_setup.speaker.dialect.name == "messages"
+    searched = (text_turn("Cold."),) if there else ()
+    drive_setup.speaker.script(calls(load), calls(search), *searched, text_turn("That is all I know."))
+    told = claude(drive_setup, "search the web for the weather on the moon")
     assert told[-1]["result"] == "That is all I know."
-    *_, last = stage.speaker.requests
+    *_, last = drive_setup.speaker.requests
     heard = words(results(last)[-1])
     assert "Cold." in heard if there else "cannot run `web_search_20250305`" in heard
 
 
-def test_the_context_is_counted(stage: Stage) -> None:
-    stage.speaker.will(says("unused"))
-    told = claude(stage, "/context")
+def test_the_context_is_counted(drive_setup: DriveSetup) -> None:
+    drive_setup.speaker.script(text_turn("unused"))
+    told = claude(drive_setup, "/context")
     assert not told[-1]["is_error"]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from drive.conftest import PATIENCE
-from drive.script import Wanted, calls, says
+from drive.script import Wanted, calls, text_turn
 from xenoglot.model.content import Text, ToolResult
 from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
-    from drive.conftest import Stage
+    from drive.conftest import DriveSetup
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 
@@ -50,13 +50,15 @@ MODELS = ["gpt-5.5", "gpt-6.1-sol", "somebody-elses"]
 in one of them a free-text tool that runs programs; functions alone."""
 
 
-def codex(stage: Stage, model: str, *arguments: str, limit: int = 1_000_000, more: str = "") -> list[JSONObject]:
+def codex(
+    drive_setup: DriveSetup, model: str, *arguments: str, limit: int = 1_000_000, more: str = ""
+) -> list[JSONObject]:
     """Return the events of one run; `more` are further lines of the settings."""
-    home = stage.home / ".codex"
+    home = drive_setup.home / ".codex"
     home.mkdir(exist_ok=True)
-    (home / "config.toml").write_text(CONFIG.format(model=model, url=stage.url, limit=limit) + more)
+    (home / "config.toml").write_text(CONFIG.format(model=model, url=drive_setup.url, limit=limit) + more)
     flags = ("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
-    printed = stage.run("codex", "exec", *flags, *arguments, GATEWAY_KEY="none")
+    printed = drive_setup.run("codex", "exec", *flags, *arguments, GATEWAY_KEY="none")
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
 
@@ -93,59 +95,59 @@ def wanted(model: str) -> tuple[Wanted, Wanted]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_command_and_a_patch(stage: Stage, model: str) -> None:
+def test_a_command_and_a_patch(drive_setup: DriveSetup, model: str) -> None:
     command, patch = wanted(model)
-    stage.speaker.will(calls(command, text="I make a file."), calls(patch), says("Both are there."))
-    events = codex(stage, model, "make two files")
-    assert (stage.work / "made.txt").read_text() == "from a command\n"
-    assert (stage.work / "patched.txt").read_text() == "from a patch\n"
+    drive_setup.speaker.script(calls(command, text="I make a file."), calls(patch), text_turn("Both are there."))
+    events = codex(drive_setup, model, "make two files")
+    assert (drive_setup.work / "made.txt").read_text() == "from a command\n"
+    assert (drive_setup.work / "patched.txt").read_text() == "from a patch\n"
     assert [item["text"] for item in items(events, "agent_message")] == ["I make a file.", "Both are there."]
     assert events[-1]["type"] == "turn.completed"
     assert events[-1]["usage"]["input_tokens"] == 300
-    _, second, third = stage.speaker.requests
+    _, second, third = drive_setup.speaker.requests
     assert "from a command" in results(second)[0]
     assert len(results(third)) == 2
 
 
 @pytest.mark.parametrize("model", ["gpt-5.5", "somebody-elses"])
-def test_findings_clients_2_a_tool_of_an_mcp_server(stage: Stage, model: str) -> None:
+def test_findings_clients_2_a_tool_of_an_mcp_server(drive_setup: DriveSetup, model: str) -> None:
     """By its slug Codex has the model search for tools, which it runs itself, or names them all at once."""
     searches = model == "gpt-5.5"
     search = [calls(Wanted("tool_search", {"query": "say a text backwards"}))] if searches else []
-    stage.speaker.will(*search, calls(Wanted("backwards", {"text": "tolgonex"})), says("It is xenoglot."))
-    events = codex(stage, model, "say tolgonex backwards", more=MCP)
+    drive_setup.speaker.script(*search, calls(Wanted("backwards", {"text": "tolgonex"})), text_turn("It is xenoglot."))
+    events = codex(drive_setup, model, "say tolgonex backwards", more=MCP)
     (call,) = items(events, "mcp_tool_call")
     assert (call["server"], call["tool"], call["arguments"]) == ("words", "backwards", {"text": "tolgonex"})
     assert (call["status"], call["error"]) == ("completed", None)
     assert [item["text"] for item in items(events, "agent_message")] == ["It is xenoglot."]
     assert events[-1]["type"] == "turn.completed"
-    first, *_, last = stage.speaker.requests
+    first, *_, last = drive_setup.speaker.requests
     offered = [any(tool.name.endswith("backwards") for tool in functions(asked)) for asked in (first, last)]
     assert offered == [not searches, True]
     assert "xenoglot" in results(last)[-1]
     assert len(results(last)) == (2 if searches else 1)
 
 
-def test_the_conversation_is_resumed(stage: Stage) -> None:
-    stage.speaker.will(says("The word is xylophone."))
-    codex(stage, "gpt-5.5", "tell me a word")
-    stage.speaker.will(says("It was xylophone."))
-    events = codex(stage, "gpt-5.5", "resume", "--last", "which word was it?")
+def test_the_conversation_is_resumed(drive_setup: DriveSetup) -> None:
+    drive_setup.speaker.script(text_turn("The word is xylophone."))
+    codex(drive_setup, "gpt-5.5", "tell me a word")
+    drive_setup.speaker.script(text_turn("It was xylophone."))
+    events = codex(drive_setup, "gpt-5.5", "resume", "--last", "which word was it?")
     assert [item["text"] for item in items(events, "agent_message")] == ["It was xylophone."]
-    (request,) = stage.speaker.requests
+    (request,) = drive_setup.speaker.requests
     said = texts(request)
     assert said.index("tell me a word") < said.index("The word is xylophone.") < said.index("which word was it?")
 
 
-def test_the_history_is_compacted(stage: Stage) -> None:
+def test_the_history_is_compacted(drive_setup: DriveSetup) -> None:
     """What we report as usage makes Codex compact: a request for a summary, then one that begins with it."""
-    stage.speaker.will(
+    drive_setup.speaker.script(
         calls(Wanted("exec_command", {"cmd": "echo far"}), tokens=90_000),
-        says("SUMMARY: it went far."),
-        says("Going on.", tokens=1_000),
+        text_turn("SUMMARY: it went far."),
+        text_turn("Going on.", tokens=1_000),
     )
-    codex(stage, "gpt-5.5", "go far", limit=50_000)
-    _, asked, after = stage.speaker.requests
+    codex(drive_setup, "gpt-5.5", "go far", limit=50_000)
+    _, asked, after = drive_setup.speaker.requests
     assert "far" in results(asked)[0]
     assert any("SUMMARY: it went far." in text for text in texts(after))
     assert results(after) == []

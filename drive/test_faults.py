@@ -61,14 +61,14 @@ SILENT: dict[str, Callable[[Answers], Steps]] = {
 }
 
 
-def said(dialect: str) -> Answers:
+def complete_answers(dialect: str) -> Answers:
     """Return the answer of a server that is well."""
     return testing.answers(dialect, text=("Well ", "done."))
 
 
 def once(dialect: str, fault: Callable[[Answers], Steps]) -> tuple[ScriptRule, ...]:
     """Return the rules of a server that fails once, and is well from then on."""
-    return (ScriptRule(steps=fault(said(dialect)), times=1), *said(dialect).rules())
+    return (ScriptRule(steps=fault(complete_answers(dialect)), times=1), *complete_answers(dialect).rules())
 
 
 def ever(*steps: Step) -> tuple[ScriptRule, ...]:
@@ -146,7 +146,7 @@ FALLEN: dict[str, Steps] = {
 def test_another_target_answers(tmp_path: Path, fault: str, client: str) -> None:
     """The client notices nothing, and its request reaches each of them once."""
     door: Door = "refuse" if fault == "down" else "open"
-    with day(tmp_path, "chat", ever(*FALLEN[fault]), said("chat").rules(), door=door) as bad:
+    with day(tmp_path, "chat", ever(*FALLEN[fault]), complete_answers("chat").rules(), door=door) as bad:
         assert bad.turn(client) == Turn(said=WELL, lines=(replace(AGAIN, backend="second"),))
         assert bad.asked() == [0 if fault == "down" else 1, 1]
 
@@ -195,7 +195,7 @@ def test_codex_makes_no_storm(tmp_path: Path) -> None:
 def test_a_wrong_key_locks_nobody_out(tmp_path: Path, client: str) -> None:
     """S16: both try a refused key again; the throttle leaves whoever then shows the right one alone."""
     refused = Line(401, tries=0, failure="authentication", stream=None, backend=None)
-    with day(tmp_path, OWN[client], said(OWN[client]).rules()) as bad:
+    with day(tmp_path, OWN[client], complete_answers(OWN[client]).rules()) as bad:
         wrong = bad.turn(client, key="not-the-key", CLAUDE_CODE_MAX_RETRIES="5")
         assert wrong.lines == (refused,) * len(wrong.lines)
         assert bad.asked() == [0]
@@ -206,7 +206,7 @@ def test_a_wrong_key_locks_nobody_out(tmp_path: Path, client: str) -> None:
 @pytest.mark.parametrize("client", ["claude", "codex"])
 def test_an_answer_under_way_outlives_the_order_to_stop(tmp_path: Path, client: str) -> None:
     """The gateway takes no more, but what it has begun it ends; then the process ends, and well."""
-    answers = said(OWN[client])
+    answers = complete_answers(OWN[client])
     waits = (ScriptRule(steps=half(answers, (WaitEvent("stopping"), *rest(answers)))),)
     with day(tmp_path, OWN[client], waits) as bad, ThreadPoolExecutor(1) as pool:
         (upstream,) = bad.upstreams

@@ -15,8 +15,8 @@ import pytest
 
 from drive.conftest import CLIENTS, PATIENCE, Place, furnished, gateway
 from drive.home_folder import OURS, WRITTEN, contents, is_written_by
-from drive.script import Wanted, calls, says
-from tests.matrix.speaker import Speaker
+from drive.script import Wanted, calls, text_turn
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ UNSURE = {".claude/backups*", ".codex/*.sqlite-shm", ".codex/*.sqlite-wal", ".co
 
 
 @pytest.fixture
-def speaker() -> Iterator[Speaker]:
-    with Speaker(dialects.get("chat")) as speaker:
+def speaker() -> Iterator[DialectServer]:
+    with DialectServer(dialects.get("chat")) as speaker:
         yield speaker
 
 
@@ -108,14 +108,16 @@ def found_new(home: Path, before: Mapping[str, tuple[int, bytes | None]], client
 
 
 @pytest.mark.parametrize("client", TURNS)
-def test_findings_clients_1_the_home_is_what_the_client_makes_of_it(speaker: Speaker, home: Path, client: str) -> None:
+def test_findings_clients_1_the_home_is_what_the_client_makes_of_it(
+    speaker: DialectServer, home: Path, client: str
+) -> None:
     """Settings of any program stay as they are; new is what the client writes by itself, and no key or address."""
     (home / ".zshrc").write_text("export EDITOR=vi\n")
     (home / ".claude.json").write_text(json.dumps(OWN))
     (home / ".config" / "opencode").mkdir(parents=True)
     (home / ".config" / "opencode" / "opencode.json").write_text("{}")
     before = contents(home)
-    speaker.will(says("Here."))
+    speaker.script(text_turn("Here."))
     assert "Here." in started(home, client, "--upstream", speaker.url, "--model", "large", "--", *TURNS[client])
     new = found_new(home, before, client)
     assert [path for path in new if path not in OURS and not is_written_by(client, path)] == []
@@ -130,8 +132,8 @@ def test_findings_clients_1_the_home_is_what_the_client_makes_of_it(speaker: Spe
 def test_findings_clients_1_a_client_writes_as_much_by_itself(tmp_path: Path, client: str) -> None:
     """What is allowed above is what it writes when it is started without us."""
     dialect = {"claude": "messages", "codex": "responses"}[client]
-    with Speaker(dialects.get(dialect)) as speaker:
-        speaker.will(says("Here."))
+    with DialectServer(dialects.get(dialect)) as speaker:
+        speaker.script(text_turn("Here."))
         home, work = furnished(tmp_path)
         (home / ".codex").mkdir()
         (home / ".codex" / "config.toml").write_text(CODEX.replace(ELSEWHERE, speaker.url))
@@ -144,9 +146,9 @@ def test_findings_clients_1_a_client_writes_as_much_by_itself(tmp_path: Path, cl
     assert {pattern for pattern in WRITTEN[client] if not any(fnmatchcase(path, pattern) for path in new)} <= UNSURE
 
 
-def test_claude_code(speaker: Speaker, home: Path) -> None:
-    speaker.will(
-        calls(Wanted("Bash", {"command": "echo one > one.txt", "description": "Write one"})), says("All done.")
+def test_claude_code(speaker: DialectServer, home: Path) -> None:
+    speaker.script(
+        calls(Wanted("Bash", {"command": "echo one > one.txt", "description": "Write one"})), text_turn("All done.")
     )
     flags = ("--output-format", "stream-json", "--verbose", "--allowedTools", "Bash")
     printed = started(home, "claude", "--upstream", speaker.url, "--model", "large", "--", "-p", "write a file", *flags)
@@ -157,15 +159,15 @@ def test_claude_code(speaker: Speaker, home: Path) -> None:
     assert json.loads((home / ".claude" / "settings.json").read_text()) == SETTINGS
 
 
-def test_claude_code_knows_the_context_window(speaker: Speaker, home: Path) -> None:
+def test_claude_code_knows_the_context_window(speaker: DialectServer, home: Path) -> None:
     """findings-clients-3: it assumed a million tokens for a model that it does not know, and said so."""
-    speaker.will(says("Here."))
+    speaker.script(text_turn("Here."))
     flags = ("--upstream", speaker.url, "--model", "large", "--context", "32768")
     assert started(home, "claude", *flags, "--", "-p", "are you there?") == "Here.\n"
 
 
-def test_codex(speaker: Speaker, home: Path) -> None:
-    speaker.will(calls(Wanted("exec_command", {"cmd": "echo one > one.txt"})), says("All done."))
+def test_codex(speaker: DialectServer, home: Path) -> None:
+    speaker.script(calls(Wanted("exec_command", {"cmd": "echo one > one.txt"})), text_turn("All done."))
     flags = ("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
     printed = started(
         home, "codex", "--upstream", speaker.url, "--model", "large", "--", "exec", *flags, "write a file"
@@ -177,8 +179,8 @@ def test_codex(speaker: Speaker, home: Path) -> None:
     assert (home / ".codex" / "config.toml").read_text() == CODEX
 
 
-def test_a_gateway_that_runs(speaker: Speaker, home: Path) -> None:
-    speaker.will(says("Here."))
+def test_a_gateway_that_runs(speaker: DialectServer, home: Path) -> None:
+    speaker.script(text_turn("Here."))
     with gateway(home, "--upstream", speaker.url, "--model", "large") as running:
         printed = started(home, "claude", "--gateway", running.url, "--model", "other", "--", "-p", "are you there?")
     assert printed == "Here.\n"

@@ -30,7 +30,7 @@ class Writer(Struct, frozen=True):
 
         def turn(request: Request) -> Response:
             assert request.tools == ()
-            calls = [(told_name(request, one.name), _arguments(one)) for one in wanted]
+            calls = [(prompt_tool_name(request, one.name), _arguments(one)) for one in wanted]
             said = self._thought() + self._says(text) + (written(registry.get(self.family), calls) if calls else "")
             usage = Usage(input_tokens=tokens, output_tokens=10)
             candidate = Candidate(content=(Text(text=said),), finish=Finish(reason="stop"))
@@ -56,7 +56,7 @@ class Writer(Struct, frozen=True):
         return f"<|channel|>final<|message|>{text}<|end|>" if self.family == "gpt_oss" and text else text
 
 
-def told_name(request: Request, name: str) -> str:
+def prompt_tool_name(request: Request, name: str) -> str:
     """Return the name under which the prompt tells of the tool that its client calls `name`."""
     prompt = "".join(part.text for part in request.messages[0].content if isinstance(part, Text))
     found = re.search(rf'"name":"((?:\w+__)?{re.escape(name)})"', prompt)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.matrix.speaker import Speaker
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.from_flags import from_flags
@@ -55,7 +55,7 @@ def impostor(answers: Mapping[str, tuple[int, bytes]]) -> Iterator[tuple[str, li
 
 
 def test_a_gateway_is_known_by_what_it_says() -> None:
-    with Speaker(dialects.get("chat")) as speaker, run_gateway(from_flags({}, upstream=speaker.url)) as door:
+    with DialectServer(dialects.get("chat")) as speaker, run_gateway(from_flags({}, upstream=speaker.url)) as door:
         assert detect(door.url, door.key) == DetectedGateway(ours=True, welcome=True, models=("large",))
         assert detect(door.url, None) == DetectedGateway(ours=True)
         assert detect(f"{door.url}/", "xg-another") == DetectedGateway(ours=True)

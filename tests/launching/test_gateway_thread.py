@@ -11,7 +11,7 @@ from anthropic import Anthropic, AuthenticationError
 from google import genai
 from openai import OpenAI
 
-from tests.matrix.speaker import Speaker
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import XenoglotError
 from xenoglot.gateway.config.from_flags import from_flags
@@ -34,13 +34,13 @@ HELLO = Response(
 
 
 @pytest.fixture(scope="module")
-def speaker() -> Iterator[Speaker]:
-    with Speaker(dialects.get("chat")) as speaker:
+def speaker() -> Iterator[DialectServer]:
+    with DialectServer(dialects.get("chat")) as speaker:
         yield speaker
 
 
 @pytest.fixture(scope="module")
-def door(speaker: Speaker) -> Iterator[GatewayEndpoint]:
+def door(speaker: DialectServer) -> Iterator[GatewayEndpoint]:
     with run_gateway(from_flags({}, upstream=speaker.url)) as door:
         yield door
 
@@ -114,10 +114,10 @@ def found(name: str, place: GatewayLocation) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", programs.names())
-def test_what_a_program_is_told_opens_the_gateway(name: str, door: GatewayEndpoint, speaker: Speaker) -> None:
+def test_what_a_program_is_told_opens_the_gateway(name: str, door: GatewayEndpoint, speaker: DialectServer) -> None:
     ask, url, key = ASKED[name]
     told = found(name, GatewayLocation(url=door.url, key=door.key, folder="/folder", model="large"))
-    speaker.will(HELLO)
+    speaker.script(HELLO)
     assert ask(url.format_map(told), key.format_map(told)) == "Hello."
     assert door.key not in str(speaker.headers)
 
@@ -127,14 +127,14 @@ def test_nobody_else_is_let_in(door: GatewayEndpoint) -> None:
         messages(door.url, "xg-another")
 
 
-def test_each_run_has_a_key_of_its_own(speaker: Speaker, door: GatewayEndpoint) -> None:
+def test_each_run_has_a_key_of_its_own(speaker: DialectServer, door: GatewayEndpoint) -> None:
     with run_gateway(from_flags({}, upstream=speaker.url)) as other:
         assert other.key != door.key
         assert other.url != door.url
         assert len(other.key) > len("xg-") + 40
 
 
-def test_it_is_closed_at_the_end(speaker: Speaker) -> None:
+def test_it_is_closed_at_the_end(speaker: DialectServer) -> None:
     with run_gateway(from_flags({}, upstream=speaker.url)) as door:
         pass
     with pytest.raises(Exception, match="Connection error"):
@@ -160,10 +160,10 @@ def test_a_run_listens_here_alone_for_its_own_key() -> None:
     assert config.upstream_keys(config.upstreams["main"]) == ("sk-upstream-key",)
 
 
-def test_the_log_goes_where_it_is_told(speaker: Speaker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_goes_where_it_is_told(speaker: DialectServer, capsys: pytest.CaptureFixture[str]) -> None:
     log = io.StringIO()
     with run_gateway(from_flags({}, upstream=speaker.url), log) as door:
-        speaker.will(HELLO)
+        speaker.script(HELLO)
         chat(f"{door.url}/v1", door.key)
     assert '"route":"/v1/chat/completions"' in log.getvalue()
     assert door.key not in log.getvalue()

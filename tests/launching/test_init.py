@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.gateway.running_gateway import TIMEOUT
-from tests.matrix.speaker import Speaker
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
@@ -93,7 +93,7 @@ def test_wrong_answers_are_told_and_asked_again() -> None:
 
 
 def test_the_models_of_a_server_are_shown() -> None:
-    with Speaker(dialects.get("chat")) as speaker:
+    with DialectServer(dialects.get("chat")) as speaker:
         _, _, told = asked([speaker.url, "", "", "", "yes", "", "", "", ""], {})
     assert "Models: large." in told
     _, _, told = asked(["http://127.0.0.1:9", "", "", "", "", "", "", "", ""], {})

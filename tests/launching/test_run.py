@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.running_gateway import TIMEOUT
-from tests.matrix.speaker import Speaker
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
@@ -86,8 +86,8 @@ URLS = {"claude": "ANTHROPIC_BASE_URL", "goose": "OPENAI_HOST", "gemini": "GOOGL
 
 
 @pytest.fixture(scope="module")
-def speaker() -> Iterator[Speaker]:
-    with Speaker(dialects.get("chat")) as speaker:
+def speaker() -> Iterator[DialectServer]:
+    with DialectServer(dialects.get("chat")) as speaker:
         yield speaker
 
 
@@ -113,7 +113,7 @@ def read(record: Path) -> JSONObject:
     return found
 
 
-def test_a_program_finds_the_gateway_and_its_arguments(speaker: Speaker, record: Path) -> None:
+def test_a_program_finds_the_gateway_and_its_arguments(speaker: DialectServer, record: Path) -> None:
     assert main(["run", "claude", "--upstream", speaker.url, "--model", "large", "--", "-p", "a b", "--", "7"]) == 7
     found = read(record)
     assert found["argv"][-4:] == ["-p", "a b", "--", "7"]
@@ -134,7 +134,7 @@ def test_the_embedded_model_answers_to_any_name(record: Path, monkeypatch: pytes
     assert read(record)["answer"]["usage"]["output_tokens"] > 0
 
 
-def test_files_are_its_owners_alone_and_gone_at_the_end(speaker: Speaker, record: Path) -> None:
+def test_files_are_its_owners_alone_and_gone_at_the_end(speaker: DialectServer, record: Path) -> None:
     assert main(["run", "gemini", "--upstream", speaker.url]) == 0
     found = read(record)
     assert found["modes"] == {"settings.json": "0o600"}
@@ -143,18 +143,18 @@ def test_files_are_its_owners_alone_and_gone_at_the_end(speaker: Speaker, record
     assert "GEMINI_MODEL" not in found["env"]
 
 
-def test_the_key_is_in_no_argument(speaker: Speaker, record: Path) -> None:
+def test_the_key_is_in_no_argument(speaker: DialectServer, record: Path) -> None:
     main(["run", "claude", "--upstream", speaker.url])
     found = read(record)
     assert found["env"]["ANTHROPIC_AUTH_TOKEN"] not in " ".join(found["argv"])
 
 
-def test_a_program_that_is_killed(speaker: Speaker, record: Path) -> None:
+def test_a_program_that_is_killed(speaker: DialectServer, record: Path) -> None:
     assert main(["run", "claude", "--upstream", speaker.url, "--", "die"]) == 128 + signal.SIGTERM
     assert read(record)["argv"][-1] == "die"
 
 
-def test_signals_reach_it(speaker: Speaker, record: Path) -> None:
+def test_signals_reach_it(speaker: DialectServer, record: Path) -> None:
     """What only we are sent, it is sent; and then all is over."""
     command = [sys.executable, "-m", "xenoglot.cli", "run", "claude", "--upstream", speaker.url, "--", "wait"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
@@ -165,7 +165,7 @@ def test_signals_reach_it(speaker: Speaker, record: Path) -> None:
     assert not Path(read(record)["folder"]).exists()
 
 
-def test_it_stops_and_goes_on_as_a_job(speaker: Speaker, record: Path) -> None:
+def test_it_stops_and_goes_on_as_a_job(speaker: DialectServer, record: Path) -> None:
     """A program that stops itself, as those do that own the terminal, has the whole job stopped."""
     command = [sys.executable, "-m", "xenoglot.cli", "run", "claude", "--upstream", speaker.url, "--", "stop"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
@@ -178,7 +178,7 @@ def test_it_stops_and_goes_on_as_a_job(speaker: Speaker, record: Path) -> None:
     assert read(record)["argv"][-1] == "stop"
 
 
-def test_what_is_typed_is_for_the_program(speaker: Speaker, record: Path) -> None:
+def test_what_is_typed_is_for_the_program(speaker: DialectServer, record: Path) -> None:
     """Ctrl-C goes to both, and the program alone decides on it."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "xenoglot.cli", "run", "claude", "--upstream", speaker.url, "--", "interrupted"]
@@ -192,7 +192,7 @@ def test_what_is_typed_is_for_the_program(speaker: Speaker, record: Path) -> Non
     assert read(record)["argv"][-1] == "interrupted"
 
 
-def test_it_is_interrupted_once_where_it_reads_from_a_pipe(speaker: Speaker, record: Path) -> None:
+def test_it_is_interrupted_once_where_it_reads_from_a_pipe(speaker: DialectServer, record: Path) -> None:
     """The terminal interrupts it, whatever it reads from; it is not interrupted again by us."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "xenoglot.cli", "run", "claude", "--upstream", speaker.url, "--", "counts"]
@@ -221,7 +221,7 @@ def until(terminal: int, word: bytes) -> None:
 
 
 @pytest.mark.usefixtures("record")
-def test_what_is_open_for_us_is_open_for_it(speaker: Speaker, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_open_for_us_is_open_for_it(speaker: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
     """As `<(...)` of a shell is."""
     reading, writing = os.pipe()
     os.write(writing, b"given")
@@ -234,7 +234,7 @@ def test_what_is_open_for_us_is_open_for_it(speaker: Speaker, capfd: pytest.Capt
     assert capfd.readouterr().out == "given\n"
 
 
-def test_what_a_killed_run_leaves_is_gone_when_its_program_is(speaker: Speaker, record: Path) -> None:
+def test_what_a_killed_run_leaves_is_gone_when_its_program_is(speaker: DialectServer, record: Path) -> None:
     """Its program goes on, and so do the files of it; the next run after both removes them."""
     command = [sys.executable, "-m", "xenoglot.cli", "run", "claude", "--upstream", speaker.url, "--", "wait"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
@@ -252,7 +252,7 @@ def test_what_a_killed_run_leaves_is_gone_when_its_program_is(speaker: Speaker, 
     assert list(Path(left["folder"]).parent.iterdir()) == []
 
 
-def test_a_place_where_others_may_write_is_not_used(speaker: Speaker, record: Path) -> None:
+def test_a_place_where_others_may_write_is_not_used(speaker: DialectServer, record: Path) -> None:
     place = record.parent / "runtime" / "xenoglot-run"
     place.mkdir(parents=True)
     place.chmod(0o777)
@@ -260,7 +260,9 @@ def test_a_place_where_others_may_write_is_not_used(speaker: Speaker, record: Pa
     assert "/xenoglot-run/" not in " ".join(read(record)["argv"])
 
 
-def test_a_model_that_is_needed_is_the_first_that_is_named(speaker: Speaker, record: Path, tmp_path: Path) -> None:
+def test_a_model_that_is_needed_is_the_first_that_is_named(
+    speaker: DialectServer, record: Path, tmp_path: Path
+) -> None:
     config = tmp_path / "gateway.toml"
     config.write_text(
         f"""
@@ -281,7 +283,9 @@ def test_a_model_that_is_needed_is_the_first_that_is_named(speaker: Speaker, rec
     assert read(record)["env"]["GOOSE_MODEL"] == "other"
 
 
-def test_a_gateway_that_is_named_is_asked(speaker: Speaker, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_that_is_named_is_asked(
+    speaker: DialectServer, record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with run_gateway(from_flags({}, upstream=speaker.url)) as door:
         monkeypatch.setenv("MINE", door.key)
         assert main(["run", "goose", "--gateway", f"{door.url}/v1", "--client-key-env", "MINE"]) == 0
@@ -299,7 +303,7 @@ def test_a_gateway_that_is_named_is_asked(speaker: Speaker, record: Path, monkey
     ],
 )
 def test_findings_clients_3_the_context_window_is_looked_up(  # noqa: PLR0913, PLR0917  fixtures among them
-    speaker: Speaker,
+    speaker: DialectServer,
     record: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -317,7 +321,7 @@ def test_findings_clients_3_the_context_window_is_looked_up(  # noqa: PLR0913, P
         assert read(record)["env"].get("CLAUDE_CODE_MAX_CONTEXT_TOKENS") == expected
 
 
-def test_one_that_runs_where_the_file_says_is_asked(speaker: Speaker, record: Path, tmp_path: Path) -> None:
+def test_one_that_runs_where_the_file_says_is_asked(speaker: DialectServer, record: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
         door = stack.enter_context(run_gateway(from_flags({}, upstream=speaker.url)))
         port = door.url.rpartition(":")[2]

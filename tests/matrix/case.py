@@ -84,7 +84,7 @@ def stream_body(upstream: str, said: Iterable[JSONObject]) -> bytes:
     return b"".join(b"event: %s\ndata: %s\n\n" % (event["type"].encode(), encode_json(event)) for event in said)
 
 
-def envelope_heard(client: str, upstream: str) -> JSONObject:
+def response_envelope(client: str, upstream: str) -> JSONObject:
     """Return what every answer begins with that a client of one dialect gets from an upstream of another."""
     theirs = ENVELOPES[upstream]
     return (
@@ -94,7 +94,7 @@ def envelope_heard(client: str, upstream: str) -> JSONObject:
     )
 
 
-def asking_for_a_stream(upstream: str) -> JSONObject:
+def stream_options(upstream: str) -> JSONObject:
     """Return the fields that a client of another dialect makes the gateway ask with for a stream."""
     return {"stream": True} | ({"stream_options": {"include_usage": True}} if upstream == "chat" else {})
 

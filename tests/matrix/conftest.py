@@ -1,4 +1,4 @@
-"""One house for each file of tests, and the SDKs that call at it."""
+"""One gateway for each file of tests, and the SDKs that call at it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.running_gateway import AccessLines
-from tests.matrix.house import House
+from tests.matrix.matrix_gateway import MatrixGateway
 from tests.matrix.sdk import Sdk, sdk
 
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
+def matrix_gateway() -> Generator[MatrixGateway]:
     """Give a running gateway with its upstreams."""
-    with House() as running:
+    with MatrixGateway() as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
 def _anew(request: pytest.FixtureRequest) -> Generator[None]:
-    """Leave no script and no memory in the upstreams of a house for the next test."""
+    """Leave no script and no memory in the upstreams of a gateway for the next test."""
     yield
-    if "house" in request.fixturenames:
-        running: House = request.getfixturevalue("house")
+    if "matrix_gateway" in request.fixturenames:
+        running: MatrixGateway = request.getfixturevalue("matrix_gateway")
         for upstream in running.upstreams.values():
             upstream.forget()
 
@@ -41,12 +41,12 @@ def runner() -> Generator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def client(house: House, runner: asyncio.Runner) -> Generator[Callable[..., Sdk]]:
+def client(matrix_gateway: MatrixGateway, runner: asyncio.Runner) -> Generator[Callable[..., Sdk]]:
     """Give a function that returns the SDK of a dialect in a mode, calling at the gateway, or at another `url`."""
     made: dict[tuple[str, str, str], Sdk] = {}
 
     def give(dialect: str, mode: str, url: str | None = None) -> Sdk:
-        key = (dialect, mode, url or house.url)
+        key = (dialect, mode, url or matrix_gateway.url)
         if key not in made:
             made[key] = sdk(*key, runner)
         return made[key]

@@ -27,28 +27,28 @@ QUESTION = "How is the weather in Oslo?"
 RESULT = "It rains."
 
 
-class Heard(Struct, frozen=True):
+class ReceivedText(Struct, frozen=True):
     """What a client heard: the words, and the tokens that were counted."""
 
     text: str
     tokens: tuple[int, int]
 
 
-class Called(Struct, frozen=True):
+class ReceivedToolAnswer(Struct, frozen=True):
     """What a client was asked to call."""
 
     name: str
     arguments: JSON
 
 
-class Asking(Protocol):
+class TextClient(Protocol):
     """An SDK that asks for words, as the tests use it."""
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """Ask the question, and have the whole answer."""
         ...
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """Ask the question, and gather the answer as it comes."""
         ...
 
@@ -57,10 +57,10 @@ class Asking(Protocol):
         ...
 
 
-class Client(Asking, Protocol):
+class Client(TextClient, Protocol):
     """One that holds a conversation with tools in it."""
 
-    def call(self, model: str) -> tuple[Called, Heard]:
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
         """Ask with the tool at hand, send back what it says, and have the answer."""
         ...
 
@@ -75,17 +75,17 @@ class ChatClient:
         """See `Client`."""
         self._sdk.close()
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard(self._sdk.chat.completions.create(model=model, messages=[_user()]))
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         options = {"include_usage": True}
         with self._sdk.chat.completions.stream(model=model, messages=[_user()], stream_options=options) as stream:
             return self._heard(stream.get_final_completion())
 
-    def call(self, model: str) -> tuple[Called, Heard]:
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
         """See `Client`."""
         tools = [{"type": "function", "function": {"name": TOOL, "description": ABOUT, "parameters": SCHEMA}}]
         messages: list[JSON] = [_user()]
@@ -93,12 +93,12 @@ class ChatClient:
         (call,) = first.choices[0].message.tool_calls
         messages += [first.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": RESULT}]
         answer = self._sdk.chat.completions.create(model=model, messages=messages, tools=tools)
-        return Called(call.function.name, json.loads(call.function.arguments)), self._heard(answer)
+        return ReceivedToolAnswer(call.function.name, json.loads(call.function.arguments)), self._heard(answer)
 
     @staticmethod
-    def _heard(answer: JSON) -> Heard:
+    def _heard(answer: JSON) -> ReceivedText:
         usage = answer.usage
-        return Heard(answer.choices[0].message.content, (usage.prompt_tokens, usage.completion_tokens))
+        return ReceivedText(answer.choices[0].message.content, (usage.prompt_tokens, usage.completion_tokens))
 
 
 class ResponsesClient:
@@ -111,16 +111,16 @@ class ResponsesClient:
         """See `Client`."""
         self._sdk.close()
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard(self._sdk.responses.create(model=model, input=QUESTION, store=False))
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         with self._sdk.responses.stream(model=model, input=QUESTION, store=False) as stream:
             return self._heard(stream.get_final_response())
 
-    def call(self, model: str) -> tuple[Called, Heard]:
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
         """See `Client`."""
         tools = [{"type": "function", "name": TOOL, "description": ABOUT, "parameters": SCHEMA, "strict": False}]
         items: list[JSON] = [_user()]
@@ -128,11 +128,11 @@ class ResponsesClient:
         (call,) = (item for item in first.output if item.type == "function_call")
         items += [*first.output, {"type": "function_call_output", "call_id": call.call_id, "output": RESULT}]
         answer = self._sdk.responses.create(model=model, input=items, tools=tools, store=False)
-        return Called(call.name, json.loads(call.arguments)), self._heard(answer)
+        return ReceivedToolAnswer(call.name, json.loads(call.arguments)), self._heard(answer)
 
     @staticmethod
-    def _heard(answer: JSON) -> Heard:
-        return Heard(answer.output_text, (answer.usage.input_tokens, answer.usage.output_tokens))
+    def _heard(answer: JSON) -> ReceivedText:
+        return ReceivedText(answer.output_text, (answer.usage.input_tokens, answer.usage.output_tokens))
 
 
 class CompletionsClient:
@@ -145,18 +145,18 @@ class CompletionsClient:
         """See `Client`."""
         self._sdk.close()
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         answer = self._sdk.completions.create(model=model, prompt=QUESTION)
-        return Heard(answer.choices[0].text, (answer.usage.prompt_tokens, answer.usage.completion_tokens))
+        return ReceivedText(answer.choices[0].text, (answer.usage.prompt_tokens, answer.usage.completion_tokens))
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         options = {"include_usage": True}
         chunks = list(self._sdk.completions.create(model=model, prompt=QUESTION, stream=True, stream_options=options))
         usage = chunks[-1].usage
         text = "".join(choice.text for chunk in chunks for choice in chunk.choices)
-        return Heard(text, (usage.prompt_tokens, usage.completion_tokens))
+        return ReceivedText(text, (usage.prompt_tokens, usage.completion_tokens))
 
 
 class MessagesClient:
@@ -169,16 +169,16 @@ class MessagesClient:
         """See `Client`."""
         self._sdk.close()
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard(self._sdk.messages.create(model=model, max_tokens=99, messages=[_user()]))
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         with self._sdk.messages.stream(model=model, max_tokens=99, messages=[_user()]) as stream:
             return self._heard(stream.get_final_message())
 
-    def call(self, model: str) -> tuple[Called, Heard]:
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
         """See `Client`."""
         tools = [{"name": TOOL, "description": ABOUT, "input_schema": SCHEMA}]
         messages: list[JSON] = [_user()]
@@ -187,12 +187,12 @@ class MessagesClient:
         result = {"type": "tool_result", "tool_use_id": call.id, "content": RESULT}
         messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
         answer = self._sdk.messages.create(model=model, max_tokens=99, messages=messages, tools=tools)
-        return Called(call.name, call.input), self._heard(answer)
+        return ReceivedToolAnswer(call.name, call.input), self._heard(answer)
 
     @staticmethod
-    def _heard(answer: JSON) -> Heard:
+    def _heard(answer: JSON) -> ReceivedText:
         text = "".join(block.text for block in answer.content if block.type == "text")
-        return Heard(text, (answer.usage.input_tokens, answer.usage.output_tokens))
+        return ReceivedText(text, (answer.usage.input_tokens, answer.usage.output_tokens))
 
 
 class GeminiClient:
@@ -205,15 +205,15 @@ class GeminiClient:
         """See `Client`."""
         self._sdk.close()
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard([self._sdk.models.generate_content(model=model, contents=QUESTION)])
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard(list(self._sdk.models.generate_content_stream(model=model, contents=QUESTION)))
 
-    def call(self, model: str) -> tuple[Called, Heard]:
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
         """See `Client`."""
         declared = types.FunctionDeclaration(name=TOOL, description=ABOUT, parameters_json_schema=SCHEMA)
         config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declared])])
@@ -223,13 +223,13 @@ class GeminiClient:
         said = types.FunctionResponse(id=call.id, name=call.name, response={"result": RESULT})
         contents += [first.candidates[0].content, types.UserContent([types.Part(function_response=said)])]
         answer = self._sdk.models.generate_content(model=model, contents=contents, config=config)
-        return Called(call.name, call.args), self._heard([answer])
+        return ReceivedToolAnswer(call.name, call.args), self._heard([answer])
 
     @staticmethod
-    def _heard(chunks: list[JSON]) -> Heard:
+    def _heard(chunks: list[JSON]) -> ReceivedText:
         usage = chunks[-1].usage_metadata
         text = "".join(chunk.text or "" for chunk in chunks)
-        return Heard(text, (usage.prompt_token_count, usage.candidates_token_count))
+        return ReceivedText(text, (usage.prompt_token_count, usage.candidates_token_count))
 
 
 class OllamaClient:
@@ -242,15 +242,15 @@ class OllamaClient:
         """See `Client`."""
         self._sdk._client.close()
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard([self._sdk.chat(model=model, messages=[_user()])])
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard(list(self._sdk.chat(model=model, messages=[_user()], stream=True)))
 
-    def call(self, model: str) -> tuple[Called, Heard]:
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
         """See `Client`."""
         tools = [{"type": "function", "function": {"name": TOOL, "description": ABOUT, "parameters": SCHEMA}}]
         messages: list[JSON] = [_user()]
@@ -258,12 +258,12 @@ class OllamaClient:
         (call,) = first.message.tool_calls
         messages += [first.message, {"role": "tool", "tool_name": TOOL, "content": RESULT}]
         answer = self._sdk.chat(model=model, messages=messages, tools=tools)
-        return Called(call.function.name, dict(call.function.arguments)), self._heard([answer])
+        return ReceivedToolAnswer(call.function.name, dict(call.function.arguments)), self._heard([answer])
 
     @staticmethod
-    def _heard(chunks: list[JSON]) -> Heard:
+    def _heard(chunks: list[JSON]) -> ReceivedText:
         text = "".join(chunk.message.content or "" for chunk in chunks)
-        return Heard(text, (chunks[-1].prompt_eval_count, chunks[-1].eval_count))
+        return ReceivedText(text, (chunks[-1].prompt_eval_count, chunks[-1].eval_count))
 
 
 class GenerateClient:
@@ -276,18 +276,18 @@ class GenerateClient:
         """See `Client`."""
         self._sdk._client.close()
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard([self._sdk.generate(model=model, prompt=QUESTION)])
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         return self._heard(list(self._sdk.generate(model=model, prompt=QUESTION, stream=True)))
 
     @staticmethod
-    def _heard(chunks: list[JSON]) -> Heard:
+    def _heard(chunks: list[JSON]) -> ReceivedText:
         text = "".join(chunk.response for chunk in chunks)
-        return Heard(text, (chunks[-1].prompt_eval_count, chunks[-1].eval_count))
+        return ReceivedText(text, (chunks[-1].prompt_eval_count, chunks[-1].eval_count))
 
 
 class LlamaStackClient:
@@ -299,20 +299,20 @@ class LlamaStackClient:
     def close(self) -> None:
         """Nothing is held."""
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         answer = self._post({"model_id": model, "messages": [_user()]})
-        return Heard(answer["completion_message"]["content"], _metrics(answer))
+        return ReceivedText(answer["completion_message"]["content"], _metrics(answer))
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         body = {"model_id": model, "messages": [_user()], "stream": True}
         raw = httpx2.post(self._url, json=body).raise_for_status().text
         chunks = [json.loads(line.removeprefix("data: ")) for line in raw.splitlines() if line.startswith("data: ")]
         text = "".join(chunk["event"]["delta"].get("text", "") for chunk in chunks)
-        return Heard(text, _metrics(chunks[-1]))
+        return ReceivedText(text, _metrics(chunks[-1]))
 
-    def call(self, model: str) -> tuple[Called, Heard]:
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
         """See `Client`."""
         parameters = {"city": {"param_type": "string", "required": True}}
         tools = [{"tool_name": TOOL, "description": ABOUT, "parameters": parameters}]
@@ -321,8 +321,8 @@ class LlamaStackClient:
         (call,) = first["tool_calls"]
         messages += [first, {"role": "tool", "call_id": call["call_id"], "content": RESULT}]
         answer = self._post({"model_id": model, "messages": messages, "tools": tools})
-        heard = Heard(answer["completion_message"]["content"], _metrics(answer))
-        return Called(call["tool_name"], call["arguments"]), heard
+        heard = ReceivedText(answer["completion_message"]["content"], _metrics(answer))
+        return ReceivedToolAnswer(call["tool_name"], call["arguments"]), heard
 
     def _post(self, body: JSONObject) -> JSONObject:
         answer: JSONObject = httpx2.post(self._url, json=body).raise_for_status().json()
@@ -338,17 +338,17 @@ class LlamaStackCompletionClient:
     def close(self) -> None:
         """Nothing is held."""
 
-    def ask(self, model: str) -> Heard:
+    def ask(self, model: str) -> ReceivedText:
         """See `Client`."""
         answer = httpx2.post(self._url, json={"model_id": model, "content": QUESTION}).raise_for_status().json()
-        return Heard(answer["content"], _metrics(answer))
+        return ReceivedText(answer["content"], _metrics(answer))
 
-    def stream(self, model: str) -> Heard:
+    def stream(self, model: str) -> ReceivedText:
         """See `Client`."""
         body = {"model_id": model, "content": QUESTION, "stream": True}
         raw = httpx2.post(self._url, json=body).raise_for_status().text
         chunks = [json.loads(line.removeprefix("data: ")) for line in raw.splitlines() if line.startswith("data: ")]
-        return Heard("".join(chunk["delta"] for chunk in chunks), _metrics(chunks[-1]))
+        return ReceivedText("".join(chunk["delta"] for chunk in chunks), _metrics(chunks[-1]))
 
 
 def _user() -> JSONObject:
@@ -370,7 +370,7 @@ TALKERS: dict[str, Callable[[str], Client]] = {
 }
 """Those that hold a conversation."""
 
-WRITERS: dict[str, Callable[[str], Asking]] = {
+WRITERS: dict[str, Callable[[str], TextClient]] = {
     "completions": CompletionsClient,
     "llama_stack_completion": LlamaStackCompletionClient,
     "ollama_generate": GenerateClient,

@@ -8,8 +8,8 @@ from tests.matrix.case import (
     block,
     chat_usage,
     delta,
-    envelope_heard,
     last_usage,
+    response_envelope,
     stop,
     text_block,
     tool_block,
@@ -26,7 +26,7 @@ TO_MESSAGES = ("messages", "chat")
 
 def chunks(*said: JSONObject) -> list[JSONObject]:
     """Return the chunks of a whole stream for a client of `chat`."""
-    envelope = envelope_heard(*TO_CHAT) | {"object": "chat.completion.chunk"}
+    envelope = response_envelope(*TO_CHAT) | {"object": "chat.completion.chunk"}
     first = delta(role="assistant", content=None)
     return [{**envelope, "usage": None, **chunk} for chunk in (first, *said)]
 
@@ -35,7 +35,7 @@ def events(*said: JSONObject) -> list[JSONObject]:
     """Return the events of a whole stream for a client of `messages`; the first is written before any count came."""
     nothing: JSONObject = {"content": [], "stop_reason": None, "stop_sequence": None}
     usage = {"input_tokens": 0, "output_tokens": 0}
-    message = envelope_heard(*TO_MESSAGES) | nothing | {"usage": usage}
+    message = response_envelope(*TO_MESSAGES) | nothing | {"usage": usage}
     return [{"type": "message_start", "message": message}, *said]
 
 

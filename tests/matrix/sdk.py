@@ -8,7 +8,7 @@ import anthropic
 import httpx2
 import openai
 
-from tests.matrix.house import CLIENT_KEY
+from tests.matrix.matrix_gateway import CLIENT_KEY
 
 if TYPE_CHECKING:
     import asyncio
@@ -98,7 +98,7 @@ def _options(options: JSONObject) -> JSONObject:
     return key | {"max_retries": 0} | options
 
 
-def said(answer: Model) -> JSON:
+def to_json(answer: Model) -> JSON:
     """Return an answer as JSON: the fields that came, and none that did not."""
     return answer.to_dict(mode="json", warnings=False)
 
@@ -118,13 +118,13 @@ class SyncChat(Sdk):
 
     def create(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
-        return said(self.client.chat.completions.create(**kwargs))
+        return to_json(self.client.chat.completions.create(**kwargs))
 
     def stream(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
         try:
             with self.client.chat.completions.stream(**kwargs) as stream:
-                return said(stream.get_final_completion())
+                return to_json(stream.get_final_completion())
         except RAISED as error:
             return {"raised": type(error).__name__}
 
@@ -136,7 +136,7 @@ class SyncChat(Sdk):
         """See `Sdk`."""
         with self.open(**kwargs) as stream:
             for chunk in stream:
-                pieces.append(said(chunk))  # noqa: PERF401  whoever waits is told of each as it comes
+                pieces.append(to_json(chunk))  # noqa: PERF401  whoever waits is told of each as it comes
 
     def close(self) -> None:
         """See `Sdk`."""
@@ -154,12 +154,12 @@ class SyncMessages(Sdk):
 
     def create(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
-        return said(self.client.messages.create(**kwargs))
+        return to_json(self.client.messages.create(**kwargs))
 
     def stream(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
         with self.client.messages.stream(**kwargs) as stream:
-            return said(stream.get_final_message())
+            return to_json(stream.get_final_message())
 
     def open(self, **kwargs: JSON) -> anthropic.Stream[RawMessageStreamEvent]:
         """Return a stream to be read as far as one likes."""
@@ -169,7 +169,7 @@ class SyncMessages(Sdk):
         """See `Sdk`."""
         with self.open(**kwargs) as stream:
             for event in stream:
-                pieces.append(said(event))  # noqa: PERF401  whoever waits is told of each as it comes
+                pieces.append(to_json(event))  # noqa: PERF401  whoever waits is told of each as it comes
 
     def close(self) -> None:
         """See `Sdk`."""
@@ -192,7 +192,7 @@ class AsyncChat(Sdk):
 
     def create(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
-        return said(self._run(self.client.chat.completions.create(**kwargs)))
+        return to_json(self._run(self.client.chat.completions.create(**kwargs)))
 
     def stream(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
@@ -212,14 +212,14 @@ class AsyncChat(Sdk):
     async def _stream(self, kwargs: JSONObject) -> JSON:
         try:
             async with self.client.chat.completions.stream(**kwargs) as stream:
-                return said(await stream.get_final_completion())
+                return to_json(await stream.get_final_completion())
         except RAISED as error:
             return {"raised": type(error).__name__}
 
     async def _gather(self, pieces: list[JSON], kwargs: JSONObject) -> None:
         async with await self.client.chat.completions.create(stream=True, **kwargs) as stream:
             async for chunk in stream:
-                pieces.append(said(chunk))  # noqa: PERF401  whoever waits is told of each as it comes
+                pieces.append(to_json(chunk))  # noqa: PERF401  whoever waits is told of each as it comes
 
 
 class AsyncMessages(Sdk):
@@ -234,7 +234,7 @@ class AsyncMessages(Sdk):
 
     def create(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
-        return said(self._run(self.client.messages.create(**kwargs)))
+        return to_json(self._run(self.client.messages.create(**kwargs)))
 
     def stream(self, **kwargs: JSON) -> JSON:
         """See `Sdk`."""
@@ -253,12 +253,12 @@ class AsyncMessages(Sdk):
 
     async def _stream(self, kwargs: JSONObject) -> JSON:
         async with self.client.messages.stream(**kwargs) as stream:
-            return said(await stream.get_final_message())
+            return to_json(await stream.get_final_message())
 
     async def _gather(self, pieces: list[JSON], kwargs: JSONObject) -> None:
         async with await self.client.messages.create(stream=True, **kwargs) as stream:
             async for event in stream:
-                pieces.append(said(event))  # noqa: PERF401  whoever waits is told of each as it comes
+                pieces.append(to_json(event))  # noqa: PERF401  whoever waits is told of each as it comes
 
 
 async def _coroutine(awaitable: Awaitable[T]) -> T:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.matrix.broken import BREAKS, HEARD, OVERLOADED, Break, error_frame
 from tests.matrix.case import HELLO, HI, stream_body
-from tests.matrix.house import DIALECTS, House, model
+from tests.matrix.matrix_gateway import DIALECTS, MatrixGateway, model
 from tests.matrix.sdk import MODES, Sdk
 from tests.matrix.test_refusals import error_of, raised, without_id
 from tests.matrix.upstream import stream_reply
@@ -50,11 +50,16 @@ class Pieces(list["JSON"]):
 
 @pytest.mark.parametrize(("broken", "pair", "mode"), PARAMETERS)
 def test_a_broken_stream(  # noqa: PLR0913, PLR0917  three axes, and what they need
-    broken: Break, pair: tuple[str, str], mode: str, house: House, client: Callable[..., Sdk], lines: AccessLines
+    broken: Break,
+    pair: tuple[str, str],
+    mode: str,
+    matrix_gateway: MatrixGateway,
+    client: Callable[..., Sdk],
+    lines: AccessLines,
 ) -> None:
     speaks, upstream = pair
-    house.upstreams[upstream].will(broken.answered[upstream])
-    pieces = Pieces(house.upstreams[upstream].go_on)
+    matrix_gateway.upstreams[upstream].script(broken.answered[upstream])
+    pieces = Pieces(matrix_gateway.upstreams[upstream].resume)
     sdk = client(speaks, mode)
     error = raised(lambda: sdk.gather(pieces, model=model(upstream), **HI[speaks]))
     line = lines.next()
@@ -67,10 +72,10 @@ def test_a_broken_stream(  # noqa: PLR0913, PLR0917  three axes, and what they n
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("speaks", DIALECTS)
 def test_an_error_before_the_first_word_has_a_status(
-    speaks: str, upstream: str, mode: str, house: House, client: Callable[..., Sdk]
+    speaks: str, upstream: str, mode: str, matrix_gateway: MatrixGateway, client: Callable[..., Sdk]
 ) -> None:
     """What the client has nothing of yet it can ask again: the classes of errors with a status tell it so."""
-    house.upstreams[upstream].will(stream_reply(error_frame(upstream, OVERLOADED[upstream])))
+    matrix_gateway.upstreams[upstream].script(stream_reply(error_frame(upstream, OVERLOADED[upstream])))
     error = raised(lambda: client(speaks, mode).iterate(model=model(upstream), **HI[speaks]))
     said = 529  # by Messages' own custom, and by the code in the error of this server of Chat
     assert error_of(error)["status"] == (503 if (speaks, upstream) == ("chat", "messages") else said)
@@ -80,10 +85,10 @@ def test_an_error_before_the_first_word_has_a_status(
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("speaks", DIALECTS)
 def test_a_cut_after_the_end_is_no_cut(  # noqa: PLR0913, PLR0917  three axes, and what they need
-    speaks: str, upstream: str, mode: str, house: House, client: Callable[..., Sdk], lines: AccessLines
+    speaks: str, upstream: str, mode: str, matrix_gateway: MatrixGateway, client: Callable[..., Sdk], lines: AccessLines
 ) -> None:
     body = stream_body(upstream, HELLO[upstream].stream)
-    house.upstreams[upstream].will(stream_reply(body, "cut"))
+    matrix_gateway.upstreams[upstream].script(stream_reply(body, "cut"))
     pieces = client(speaks, mode).iterate(model=model(upstream), **HI[speaks])
     line = lines.next()
     assert words(pieces) == "Hello"

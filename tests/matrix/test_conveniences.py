@@ -31,9 +31,9 @@ from tests.matrix.case import (
     user,
     whole_body,
 )
-from tests.matrix.house import DIALECTS, House, model
+from tests.matrix.matrix_gateway import DIALECTS, MatrixGateway, model
 from tests.matrix.sdk import SyncChat, SyncMessages
-from tests.matrix.test_matrix import headers_told
+from tests.matrix.test_matrix import upstream_headers
 from tests.matrix.test_refusals import raised
 from tests.matrix.upstream import Reply, json_reply, stream_reply
 
@@ -75,22 +75,22 @@ PROPERTIES = {"city": {"title": "City", "type": "string"}, "people": {"title": "
 
 
 @pytest.fixture
-def chat(house: House) -> Iterator[SyncChat]:
+def chat(matrix_gateway: MatrixGateway) -> Iterator[SyncChat]:
     """Give openai."""
-    client = SyncChat(house.url)
+    client = SyncChat(matrix_gateway.url)
     yield client
     client.close()
 
 
 @pytest.fixture
-def messages(house: House) -> Iterator[SyncMessages]:
+def messages(matrix_gateway: MatrixGateway) -> Iterator[SyncMessages]:
     """Give anthropic."""
-    client = SyncMessages(house.url)
+    client = SyncMessages(matrix_gateway.url)
     yield client
     client.close()
 
 
-def schema_told(upstream: str, body: JSONObject) -> JSON:
+def upstream_schema(upstream: str, body: JSONObject) -> JSON:
     """Return the schema that an upstream was told to keep to."""
     if upstream == "chat":
         return body["response_format"]["json_schema"]["schema"]
@@ -98,44 +98,46 @@ def schema_told(upstream: str, body: JSONObject) -> JSON:
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
-def test_openai_parses(upstream: str, house: House, chat: SyncChat) -> None:
-    server = house.upstreams[upstream]
-    server.will(json_reply(whole_body(upstream, ANSWERS[upstream].whole)))
+def test_openai_parses(upstream: str, matrix_gateway: MatrixGateway, chat: SyncChat) -> None:
+    server = matrix_gateway.upstreams[upstream]
+    server.script(json_reply(whole_body(upstream, ANSWERS[upstream].whole)))
     parsed = chat.client.chat.completions.parse(model=model(upstream), response_format=Place, **HI["chat"])
     assert parsed.choices[0].message.parsed == Place(city="Rome", people=2_800_000)
-    server.will(stream_reply(stream_body(upstream, ANSWERS[upstream].stream)))
+    server.script(stream_reply(stream_body(upstream, ANSWERS[upstream].stream)))
     with chat.client.chat.completions.stream(model=model(upstream), response_format=Place, **HI["chat"]) as stream:
         streamed = stream.get_final_completion()
     assert streamed.choices[0].message.parsed == Place(city="Rome", people=2_800_000)
-    told = [schema_told(upstream, request.json) for request in server.received()]
+    told = [upstream_schema(upstream, request.json) for request in server.received()]
     schema = {"type": "object", "title": "Place", "description": "What is asked for.", "properties": PROPERTIES}
     assert told == [schema | {"required": ["city", "people"], "additionalProperties": False}] * 2
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
-def test_anthropic_parses(upstream: str, house: House, messages: SyncMessages) -> None:
-    server = house.upstreams[upstream]
-    server.will(json_reply(whole_body(upstream, ANSWERS[upstream].whole)))
+def test_anthropic_parses(upstream: str, matrix_gateway: MatrixGateway, messages: SyncMessages) -> None:
+    server = matrix_gateway.upstreams[upstream]
+    server.script(json_reply(whole_body(upstream, ANSWERS[upstream].whole)))
     parsed = messages.client.messages.parse(model=model(upstream), output_format=Place, **HI["messages"])
     assert parsed.parsed_output == Place(city="Rome", people=2_800_000)
-    server.will(stream_reply(stream_body(upstream, ANSWERS[upstream].stream)))
+    server.script(stream_reply(stream_body(upstream, ANSWERS[upstream].stream)))
     with messages.client.messages.stream(model=model(upstream), output_format=Place, **HI["messages"]) as stream:
         streamed = stream.get_final_message()
     assert streamed.parsed_output == Place(city="Rome", people=2_800_000)
-    told = [schema_told(upstream, request.json) for request in server.received()]
+    told = [upstream_schema(upstream, request.json) for request in server.received()]
     schema = {"type": "object", "title": "Place", "description": "What is asked for.", "properties": PROPERTIES}
     assert told == [schema | {"required": ["city", "people"], "additionalProperties": False}] * 2
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
-def test_betas_reach_their_own_dialect_alone_pitfall_125(upstream: str, house: House, messages: SyncMessages) -> None:
-    house.upstreams[upstream].will(json_reply(whole_body(upstream, HELLO[upstream].whole)))
+def test_betas_reach_their_own_dialect_alone_pitfall_125(
+    upstream: str, matrix_gateway: MatrixGateway, messages: SyncMessages
+) -> None:
+    matrix_gateway.upstreams[upstream].script(json_reply(whole_body(upstream, HELLO[upstream].whole)))
     answer = messages.client.beta.messages.create(
         model=model(upstream), betas=["interleaved-thinking-2025-05-14", "made-up-2026-01-01"], **HI["messages"]
     )
-    (received,) = house.upstreams[upstream].received()
+    (received,) = matrix_gateway.upstreams[upstream].received()
     betas = {"anthropic-beta": "interleaved-thinking-2025-05-14,made-up-2026-01-01"} if upstream == "messages" else {}
-    assert received.lasting == headers_told("messages", upstream, "whole") | betas
+    assert received.lasting == upstream_headers("messages", upstream, "whole") | betas
     assert [block.type for block in answer.content] == ["text"]
 
 
@@ -149,11 +151,13 @@ def weather(city: str) -> str:
     return f"Sun in {city}"
 
 
-def test_a_loop_of_tools_without_threads(house: House, messages: SyncMessages, lines: AccessLines) -> None:
+def test_a_loop_of_tools_without_threads(
+    matrix_gateway: MatrixGateway, messages: SyncMessages, lines: AccessLines
+) -> None:
     """The SDK begins with a message thread, is told that there are none, and sends the whole history from then on."""
-    upstream = house.upstreams["chat"]
+    upstream = matrix_gateway.upstreams["chat"]
     calling = choice({"content": None, "tool_calls": [call("call_1", "weather", '{"city":"Rome"}')]}, "tool_calls")
-    upstream.will(json_reply(whole_body("chat", calling)), json_reply(whole_body("chat", HELLO["chat"].whole)))
+    upstream.script(json_reply(whole_body("chat", calling)), json_reply(whole_body("chat", HELLO["chat"].whole)))
     runner = messages.client.beta.messages.tool_runner(model=model("chat"), tools=[weather], **HI["messages"])
     final = runner.until_done()
     told = [request.json for request in upstream.received()]
@@ -202,23 +206,35 @@ def limited(upstream: str, seconds: str) -> Reply:
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("speaks", DIALECTS)
 def test_clients_wait_as_long_as_the_upstream_says(
-    speaks: str, upstream: str, house: House, waits: list[float]
+    speaks: str, upstream: str, matrix_gateway: MatrixGateway, waits: list[float]
 ) -> None:
     """The gateway itself tries nothing twice: the client does, once for each of its requests."""
-    client = SyncChat(house.url, max_retries=2) if speaks == "chat" else SyncMessages(house.url, max_retries=2)
+    client = (
+        SyncChat(matrix_gateway.url, max_retries=2)
+        if speaks == "chat"
+        else SyncMessages(matrix_gateway.url, max_retries=2)
+    )
     answer = json_reply(whole_body(upstream, HELLO[upstream].whole))
-    house.upstreams[upstream].will(limited(upstream, "3"), limited(upstream, "9000"), answer)
+    matrix_gateway.upstreams[upstream].script(limited(upstream, "3"), limited(upstream, "9000"), answer)
     client.create(model=model(upstream), **HI[speaks])
     client.close()
-    assert len(house.upstreams[upstream].received()) == client.tap.exchanges == 3
+    assert len(matrix_gateway.upstreams[upstream].received()) == client.tap.exchanges == 3
     assert waits == [3.0, 60.0]
 
 
 @pytest.mark.parametrize("speaks", DIALECTS)
-def test_clients_do_not_insist_on_what_is_futile(speaks: str, house: House, waits: list[float]) -> None:
+def test_clients_do_not_insist_on_what_is_futile(
+    speaks: str, matrix_gateway: MatrixGateway, waits: list[float]
+) -> None:
     """`x-should-retry: false` keeps them from asking again, even after a 409, which they would by themselves."""
-    client = SyncChat(house.url, max_retries=2) if speaks == "chat" else SyncMessages(house.url, max_retries=2)
-    house.upstreams["chat"].will(json_reply({"error": {"message": "Busy", "type": "invalid_request_error"}}, 409))
+    client = (
+        SyncChat(matrix_gateway.url, max_retries=2)
+        if speaks == "chat"
+        else SyncMessages(matrix_gateway.url, max_retries=2)
+    )
+    matrix_gateway.upstreams["chat"].script(
+        json_reply({"error": {"message": "Busy", "type": "invalid_request_error"}}, 409)
+    )
     raised(lambda: client.create(model=model("chat"), **HI[speaks]))
     client.close()
-    assert (len(house.upstreams["chat"].received()), client.tap.exchanges, waits) == (1, 1, [])
+    assert (len(matrix_gateway.upstreams["chat"].received()), client.tap.exchanges, waits) == (1, 1, [])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.matrix.embedded_house import EmbeddedHouse
+from tests.matrix.embedded_gateway import EmbeddedGateway
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -22,13 +22,13 @@ ASKED: Final[dict[str, JSONObject]] = {
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Generator[EmbeddedHouse]:
+def embedded() -> Generator[EmbeddedGateway]:
     """One for all."""
-    with EmbeddedHouse() as running:
+    with EmbeddedGateway() as running:
         yield running
 
 
-def answered(embedded: EmbeddedHouse, path: str, **fields: object) -> list[JSONObject]:
+def answered(embedded: EmbeddedGateway, path: str, **fields: object) -> list[JSONObject]:
     """Return the answer, or the chunks of it."""
     data = json.dumps({"model": "any", "max_tokens": 3, **ASKED[path], **fields}).encode()
     request = urllib.request.Request(embedded.url + path, data, {"content-type": "application/json"})  # noqa: S310  ours
@@ -42,7 +42,7 @@ def answered(embedded: EmbeddedHouse, path: str, **fields: object) -> list[JSONO
 
 
 @pytest.mark.parametrize("path", ASKED)
-def test_findings_f_a_whole_answer(embedded: EmbeddedHouse, path: str) -> None:
+def test_findings_f_a_whole_answer(embedded: EmbeddedGateway, path: str) -> None:
     (plain,), (timed,) = answered(embedded, path), answered(embedded, path, timings_per_token=True)
     assert plain["system_fingerprint"].startswith("fp_")
     assert timed["system_fingerprint"] == plain["system_fingerprint"]
@@ -53,7 +53,7 @@ def test_findings_f_a_whole_answer(embedded: EmbeddedHouse, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ASKED)
-def test_findings_f_a_streamed_answer(embedded: EmbeddedHouse, path: str) -> None:
+def test_findings_f_a_streamed_answer(embedded: EmbeddedGateway, path: str) -> None:
     plain = answered(embedded, path, stream=True)
     timed = answered(embedded, path, stream=True, timings_per_token=True)
     (name,) = {chunk["system_fingerprint"] for chunk in (*plain, *timed)}
@@ -63,7 +63,7 @@ def test_findings_f_a_streamed_answer(embedded: EmbeddedHouse, path: str) -> Non
     assert [chunk["choices"] for chunk in timed if "timings" not in chunk] == [chunk["choices"] for chunk in plain]
 
 
-def test_findings_f_the_prompt_is_echoed_once(embedded: EmbeddedHouse) -> None:
+def test_findings_f_the_prompt_is_echoed_once(embedded: EmbeddedGateway) -> None:
     """An answer that has a fingerprint of its dialect is none that a server of the dialect has made."""
     prompt = ASKED["/v1/completions"]["prompt"]
     ways: list[JSONObject] = [{}, {"best_of": 2}, {"stream": True}, {"best_of": 2, "stream": True}]

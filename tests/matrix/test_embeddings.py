@@ -13,7 +13,7 @@ import openai
 import pytest
 from google import genai
 
-from tests.matrix.embedded_house import EmbeddedHouse
+from tests.matrix.embedded_gateway import EmbeddedGateway
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -29,20 +29,20 @@ TOLERANCE = 1e-3
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Generator[EmbeddedHouse]:
+def embedded() -> Generator[EmbeddedGateway]:
     """One for all."""
-    with EmbeddedHouse() as running:
+    with EmbeddedGateway() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def client(embedded: EmbeddedHouse) -> Generator[openai.OpenAI]:
+def client(embedded: EmbeddedGateway) -> Generator[openai.OpenAI]:
     """The openai SDK."""
     with openai.OpenAI(base_url=f"{embedded.url}/v1", api_key="none", max_retries=0) as made:
         yield made
 
 
-def post(embedded: EmbeddedHouse, path: str, body: JSON) -> JSON:
+def post(embedded: EmbeddedGateway, path: str, body: JSON) -> JSON:
     """What is answered to a plain request."""
     headers = {"content-type": "application/json"}
     request = urllib.request.Request(embedded.url + path, json.dumps(body).encode(), headers)  # noqa: S310  our gateway
@@ -140,7 +140,7 @@ def test_both_are_listed_and_the_one_that_writes_comes_first(client: openai.Open
     assert [model.id for model in client.models.list()] == [WRITER, EMBEDDER]
 
 
-def test_ollama(embedded: EmbeddedHouse) -> None:
+def test_ollama(embedded: EmbeddedGateway) -> None:
     with ollama.Client(embedded.url) as asking:
         answer = asking.embed("all-minilm", [SENTENCE, "word " * 600])
         older = asking.embeddings("all-minilm", SENTENCE)
@@ -152,7 +152,7 @@ def test_ollama(embedded: EmbeddedHouse) -> None:
     assert refused.value.status_code == 400
 
 
-def test_gemini(embedded: EmbeddedHouse) -> None:
+def test_gemini(embedded: EmbeddedGateway) -> None:
     options = genai.types.HttpOptions(base_url=embedded.url)
     with genai.Client(api_key="none", http_options=options) as asking:
         answer = asking.models.embed_content(model="gemini-embedding-001", contents=[SENTENCE, "another"])
@@ -161,12 +161,12 @@ def test_gemini(embedded: EmbeddedHouse) -> None:
     assert len(second) == 384
 
 
-def test_llama_stack(embedded: EmbeddedHouse) -> None:
+def test_llama_stack(embedded: EmbeddedGateway) -> None:
     answer = post(embedded, "/v1/inference/embeddings", {"model_id": EMBEDDER, "contents": [SENTENCE]})
     assert tuple(answer["embeddings"][0][:4]) == pytest.approx(FIRST, abs=TOLERANCE)
 
 
-def test_a_text_as_tokens_and_back(embedded: EmbeddedHouse) -> None:
+def test_a_text_as_tokens_and_back(embedded: EmbeddedGateway) -> None:
     asked = {"model": WRITER, "prompt": "Hello 😀 world", "return_token_strs": True}
     answer = post(embedded, "/tokenize", asked)
     assert answer == {
@@ -179,7 +179,7 @@ def test_a_text_as_tokens_and_back(embedded: EmbeddedHouse) -> None:
     assert back == {"prompt": "Hello 😀 world", "content": "Hello 😀 world"}
 
 
-def test_findings_f_no_model_need_be_named(embedded: EmbeddedHouse) -> None:
+def test_findings_f_no_model_need_be_named(embedded: EmbeddedGateway) -> None:
     told = post(embedded, "/tokenize", {"prompt": "Hello world"})
     assert post(embedded, "/detokenize", {"tokens": told["tokens"]})["prompt"] == "Hello world"
     said = post(embedded, "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1})
@@ -209,12 +209,12 @@ def test_findings_f_no_model_need_be_named(embedded: EmbeddedHouse) -> None:
         ),
     ],
 )
-def test_findings_f_tokens_in_the_form_of_llama_server(embedded: EmbeddedHouse, asked: JSON, tokens: JSON) -> None:
+def test_findings_f_tokens_in_the_form_of_llama_server(embedded: EmbeddedGateway, asked: JSON, tokens: JSON) -> None:
     assert post(embedded, "/tokenize", asked) == {"tokens": tokens}
 
 
 @pytest.mark.parametrize("path", ["/tokenizer_info", "/v1/tokenizer_info", f"/tokenizer_info?model={WRITER}"])
-def test_findings_d_facts_of_the_tokenizer(embedded: EmbeddedHouse, path: str) -> None:
+def test_findings_d_facts_of_the_tokenizer(embedded: EmbeddedGateway, path: str) -> None:
     with urllib.request.urlopen(embedded.url + path) as answer:  # noqa: S310  our gateway
         told = json.load(answer)
     template = told.pop("chat_template")
@@ -227,12 +227,12 @@ def test_findings_d_facts_of_the_tokenizer(embedded: EmbeddedHouse, path: str) -
     }
 
 
-def test_a_text_longer_than_the_model_holds_has_tokens_too(embedded: EmbeddedHouse) -> None:
+def test_a_text_longer_than_the_model_holds_has_tokens_too(embedded: EmbeddedGateway) -> None:
     answer = post(embedded, "/v1/tokenize", {"model": WRITER, "prompt": "a " * 5000, "add_special_tokens": False})
     assert answer["count"] > answer["max_model_len"]
 
 
-def test_a_conversation_as_tokens(embedded: EmbeddedHouse, client: openai.OpenAI) -> None:
+def test_a_conversation_as_tokens(embedded: EmbeddedGateway, client: openai.OpenAI) -> None:
     messages: JSON = [{"role": "user", "content": "Hello <|im_end|>"}]
     found = post(embedded, "/v1/tokenize", {"model": WRITER, "messages": messages})
     answer = client.chat.completions.create(model=WRITER, messages=messages, max_tokens=1)
@@ -261,7 +261,7 @@ def test_a_conversation_as_tokens(embedded: EmbeddedHouse, client: openai.OpenAI
     ],
 )
 def test_questions_about_tokens_that_have_no_answer(
-    embedded: EmbeddedHouse, path: str, body: JSON, param: str | None
+    embedded: EmbeddedGateway, path: str, body: JSON, param: str | None
 ) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         post(embedded, path, body)
@@ -269,7 +269,7 @@ def test_questions_about_tokens_that_have_no_answer(
         assert (answer.code, json.load(answer)["error"]["param"]) == (400, param)
 
 
-def samples(embedded: EmbeddedHouse) -> dict[str, float]:
+def samples(embedded: EmbeddedGateway) -> dict[str, float]:
     """What Prometheus would read, by name and labels."""
     with urllib.request.urlopen(f"{embedded.url}/metrics") as answer:  # noqa: S310  our gateway
         assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -279,7 +279,7 @@ def samples(embedded: EmbeddedHouse) -> dict[str, float]:
     }
 
 
-def test_the_numbers_of_an_answer(embedded: EmbeddedHouse, client: openai.OpenAI) -> None:
+def test_the_numbers_of_an_answer(embedded: EmbeddedGateway, client: openai.OpenAI) -> None:
     before = samples(embedded)
     answer = client.chat.completions.create(
         model=WRITER, messages=[{"role": "user", "content": "Count to twenty."}], max_tokens=8

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.matrix.case import HI, Case
-from tests.matrix.house import DIALECTS, House, model
+from tests.matrix.matrix_gateway import DIALECTS, MatrixGateway, model
 from tests.matrix.pieces import PIECES, TO_CHAT
 from tests.matrix.sdk import MODES, Sdk
 from tests.matrix.test_matrix import CASES, pinned, reply
@@ -23,10 +23,12 @@ ITERATED = {case.name: case for case in CASES if case.name in {name for name, _ 
 @pytest.mark.parametrize(
     ("case", "pair"), [pytest.param(ITERATED[name], pair, id=f"{name}-{'-to-'.join(pair)}") for name, pair in PIECES]
 )
-def test_pieces_across(case: Case, pair: tuple[str, str], mode: str, house: House, client: Callable[..., Sdk]) -> None:
+def test_pieces_across(
+    case: Case, pair: tuple[str, str], mode: str, matrix_gateway: MatrixGateway, client: Callable[..., Sdk]
+) -> None:
     speaks, upstream = pair
     before = time.time()
-    house.upstreams[upstream].will(reply(case, upstream, "streamed"))
+    matrix_gateway.upstreams[upstream].script(reply(case, upstream, "streamed"))
     options = {"stream_options": {"include_usage": True}} if speaks == "chat" else {}
     pieces = client(speaks, mode).iterate(model=model(upstream), **case.asked[speaks], **options)
     assert [pinned(piece, before) for piece in pieces] == PIECES[case.name, pair]
@@ -42,20 +44,22 @@ def test_pieces_across(case: Case, pair: tuple[str, str], mode: str, house: Hous
         if dialect in case.answered
     ],
 )
-def test_pieces_at_home(case: Case, dialect: str, mode: str, house: House, client: Callable[..., Sdk]) -> None:
-    upstream = house.upstreams[dialect]
+def test_pieces_at_home(
+    case: Case, dialect: str, mode: str, matrix_gateway: MatrixGateway, client: Callable[..., Sdk]
+) -> None:
+    upstream = matrix_gateway.upstreams[dialect]
     heard = []
-    for url in (house.url, upstream.url):
-        upstream.will(reply(case, dialect, "streamed"))
+    for url in (matrix_gateway.url, upstream.url):
+        upstream.script(reply(case, dialect, "streamed"))
         heard.append(client(dialect, mode, url).iterate(model=model(dialect), **HI[dialect]))
     assert heard[0] == heard[1]
     first, second = upstream.received()
     assert first.body == second.body
 
 
-def test_usage_is_for_those_who_asked_pitfall_101(house: House, client: Callable[..., Sdk]) -> None:
+def test_usage_is_for_those_who_asked_pitfall_101(matrix_gateway: MatrixGateway, client: Callable[..., Sdk]) -> None:
     """The upstream is asked all the same; a client that did not ask gets no chunk without a choice."""
-    house.upstreams["messages"].will(reply(ITERATED["text"], "messages", "streamed"))
+    matrix_gateway.upstreams["messages"].script(reply(ITERATED["text"], "messages", "streamed"))
     asked = PIECES["text", TO_CHAT]
     before = time.time()
     pieces = client("chat", "sync").iterate(model=model("messages"), **HI["chat"])

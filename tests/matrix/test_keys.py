@@ -8,10 +8,10 @@ import anthropic
 import pytest
 
 from tests.matrix.case import HELLO, HI, whole_body
-from tests.matrix.house import CLIENT_KEY, DIALECTS, House, model
+from tests.matrix.matrix_gateway import CLIENT_KEY, DIALECTS, MatrixGateway, model
 from tests.matrix.refusals import anthropic_error, openai_error
 from tests.matrix.sdk import Sdk, SyncChat, SyncMessages
-from tests.matrix.test_matrix import headers_told
+from tests.matrix.test_matrix import upstream_headers
 from tests.matrix.test_refusals import error_of, raised, without_id
 from tests.matrix.upstream import json_reply
 
@@ -61,21 +61,21 @@ NOT_KNOWN = {
 
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("carrier", [pytest.param(carrier, id=name) for name, carrier in CARRIERS.items()])
-def test_a_key_is_taken_and_kept(carrier: Carrier, upstream: str, house: House) -> None:
-    client = carrier(house.url, CLIENT_KEY)
-    house.upstreams[upstream].will(json_reply(whole_body(upstream, HELLO[upstream].whole)))
+def test_a_key_is_taken_and_kept(carrier: Carrier, upstream: str, matrix_gateway: MatrixGateway) -> None:
+    client = carrier(matrix_gateway.url, CLIENT_KEY)
+    matrix_gateway.upstreams[upstream].script(json_reply(whole_body(upstream, HELLO[upstream].whole)))
     client.create(model=model(upstream), **HI[client.dialect])
-    (received,) = house.upstreams[upstream].received()
+    (received,) = matrix_gateway.upstreams[upstream].received()
     client.close()
-    assert received.lasting == headers_told(client.dialect, upstream, "whole")
+    assert received.lasting == upstream_headers(client.dialect, upstream, "whole")
     assert CLIENT_KEY not in f"{received}"
 
 
 @pytest.mark.parametrize("key", [WRONG, CLIENT_KEY[:-1], CLIENT_KEY + "0"])
 @pytest.mark.parametrize("carrier", [pytest.param(carrier, id=name) for name, carrier in CARRIERS.items()])
-def test_another_key_is_not(carrier: Carrier, key: str, house: House) -> None:
-    client = carrier(house.url, key)
+def test_another_key_is_not(carrier: Carrier, key: str, matrix_gateway: MatrixGateway) -> None:
+    client = carrier(matrix_gateway.url, key)
     error = raised(lambda: client.create(model=model("chat"), **HI[client.dialect]))
     client.close()
     assert without_id(error_of(error), client.tap.headers["request-id"]) == NOT_KNOWN[client.dialect]
-    assert [upstream.received() for upstream in house.upstreams.values()] == [[], []]
+    assert [upstream.received() for upstream in matrix_gateway.upstreams.values()] == [[], []]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.matrix.broken import BEGUN
 from tests.matrix.case import HI
-from tests.matrix.house import CLIENT_KEY, DIALECTS, PATHS, House, model
+from tests.matrix.matrix_gateway import CLIENT_KEY, DIALECTS, PATHS, MatrixGateway, model
 from tests.matrix.sdk import Sdk, SyncChat, SyncMessages
 from tests.matrix.upstream import Reply, stream_reply
 
@@ -31,15 +31,15 @@ def asynchronous(dialect: str, url: str) -> Any:  # noqa: ANN401  two classes wi
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("speaks", DIALECTS)
 def test_amid_a_stream(
-    speaks: str, upstream: str, house: House, client: Callable[..., Sdk], lines: AccessLines
+    speaks: str, upstream: str, matrix_gateway: MatrixGateway, client: Callable[..., Sdk], lines: AccessLines
 ) -> None:
     """C02: the stream is closed after its first piece."""
-    house.upstreams[upstream].will(stream_reply(BEGUN[upstream], "open"))
+    matrix_gateway.upstreams[upstream].script(stream_reply(BEGUN[upstream], "open"))
     asking = client(speaks, "sync")
     assert isinstance(asking, SyncChat | SyncMessages)
     with asking.open(model=model(upstream), **HI[speaks]) as stream:
         next(iter(stream))
-    assert house.upstreams[upstream].wait_until_left() == PATHS[upstream]
+    assert matrix_gateway.upstreams[upstream].wait_for_disconnect() == PATHS[upstream]
     line = lines.next()
     assert (line["status"], line["failure"], line["finish"]) == (200, "cancelled", None)
 
@@ -55,21 +55,21 @@ def test_amid_a_stream(
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("speaks", DIALECTS)
 def test_before_the_answer(  # noqa: PLR0913  the axes, and what they need
-    speaks: str, upstream: str, reply: Reply, *, stream: bool, house: House, lines: AccessLines
+    speaks: str, upstream: str, reply: Reply, *, stream: bool, matrix_gateway: MatrixGateway, lines: AccessLines
 ) -> None:
     """The call is cancelled while there is no answer yet."""
-    house.upstreams[upstream].will(reply)
+    matrix_gateway.upstreams[upstream].script(reply)
 
-    async def scene() -> None:
-        async with asynchronous(speaks, house.url) as asking:
+    async def scenario() -> None:
+        async with asynchronous(speaks, matrix_gateway.url) as asking:
             create: Any = asking.chat.completions.create if speaks == "chat" else asking.messages.create
             calling = asyncio.ensure_future(create(model=model(upstream), stream=stream, **HI[speaks]))
-            await asyncio.to_thread(house.upstreams[upstream].wait_until_asked)
+            await asyncio.to_thread(matrix_gateway.upstreams[upstream].wait_for_request)
             calling.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await calling
 
-    asyncio.run(scene())
-    assert house.upstreams[upstream].wait_until_left() == PATHS[upstream]
+    asyncio.run(scenario())
+    assert matrix_gateway.upstreams[upstream].wait_for_disconnect() == PATHS[upstream]
     line = lines.next()
     assert (line["status"], line["failure"]) == (499, "cancelled")

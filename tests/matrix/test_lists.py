@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.matrix.house import House, model
-from tests.matrix.sdk import SyncChat, SyncMessages, said
-from tests.matrix.test_matrix import headers_told
+from tests.matrix.matrix_gateway import MatrixGateway, model
+from tests.matrix.sdk import SyncChat, SyncMessages, to_json
+from tests.matrix.test_matrix import upstream_headers
 from tests.matrix.upstream import json_reply
 
 if TYPE_CHECKING:
@@ -51,34 +51,34 @@ COUNTED: JSONObject = {
 
 
 @pytest.fixture
-def chat(house: House) -> Iterator[SyncChat]:
+def chat(matrix_gateway: MatrixGateway) -> Iterator[SyncChat]:
     """Give openai."""
-    client = SyncChat(house.url)
+    client = SyncChat(matrix_gateway.url)
     yield client
     client.close()
 
 
 @pytest.fixture
-def messages(house: House) -> Iterator[SyncMessages]:
+def messages(matrix_gateway: MatrixGateway) -> Iterator[SyncMessages]:
     """Give anthropic."""
-    client = SyncMessages(house.url)
+    client = SyncMessages(matrix_gateway.url)
     yield client
     client.close()
 
 
-def will_list(house: House) -> None:
+def will_list(matrix_gateway: MatrixGateway) -> None:
     """Have both upstreams say which models they have."""
-    for name, upstream in house.upstreams.items():
-        upstream.will(json_reply(LISTED[name]))
+    for name, upstream in matrix_gateway.upstreams.items():
+        upstream.script(json_reply(LISTED[name]))
 
 
-def assert_asked_for_lists(house: House) -> None:
+def assert_lists_requested(matrix_gateway: MatrixGateway) -> None:
     """Assert that both upstreams were asked, with nothing of the client's."""
-    for name, upstream in house.upstreams.items():
+    for name, upstream in matrix_gateway.upstreams.items():
         (received,) = upstream.received()
         path = {"messages": "/v1/models?limit=1000"}.get(name, "/v1/models")
         assert (received.method, received.path, received.body) == ("GET", path, b"")
-        told = headers_told("nobody", name, "whole")
+        told = upstream_headers("nobody", name, "whole")
         del told["content-type"]
         assert received.lasting == told
 
@@ -88,61 +88,61 @@ def openai_model(name: str, fields: JSONObject) -> JSONObject:
     return {"id": name, "object": "model", **fields}
 
 
-def test_models_for_openai(house: House, chat: SyncChat) -> None:
-    will_list(house)
-    assert [said(one) for one in chat.client.models.list()] == [
+def test_models_for_openai(matrix_gateway: MatrixGateway, chat: SyncChat) -> None:
+    will_list(matrix_gateway)
+    assert [to_json(one) for one in chat.client.models.list()] == [
         openai_model("renamed", KNOWN),
         openai_model("alias", MESSAGES_SMALL),
         openai_model("chat-small", KNOWN),
         openai_model("messages-small", MESSAGES_SMALL),
     ]
-    assert_asked_for_lists(house)
+    assert_lists_requested(matrix_gateway)
 
 
-def test_models_for_anthropic(house: House, messages: SyncMessages) -> None:
-    will_list(house)
+def test_models_for_anthropic(matrix_gateway: MatrixGateway, messages: SyncMessages) -> None:
+    will_list(matrix_gateway)
     of_chat = {"type": "model", "created_at": IN_2023, "lifecycle": "active"}
     of_messages = LISTED["messages"]["data"][0]
-    assert [said(one) for one in messages.client.models.list(limit=1000)] == [
+    assert [to_json(one) for one in messages.client.models.list(limit=1000)] == [
         of_chat | {"id": "renamed", "display_name": "renamed"},
         of_messages | {"id": "alias"},
         of_chat | {"id": "chat-small", "display_name": "chat-small"},
         of_messages,
     ]
-    assert_asked_for_lists(house)
+    assert_lists_requested(matrix_gateway)
 
 
-def test_one_model(house: House, chat: SyncChat, messages: SyncMessages) -> None:
-    will_list(house)
-    assert said(chat.client.models.retrieve("chat-small")) == openai_model("chat-small", KNOWN)
-    assert_asked_for_lists(house)
-    will_list(house)
-    assert said(messages.client.models.retrieve("messages-small")) == LISTED["messages"]["data"][0]
-    assert_asked_for_lists(house)
+def test_one_model(matrix_gateway: MatrixGateway, chat: SyncChat, messages: SyncMessages) -> None:
+    will_list(matrix_gateway)
+    assert to_json(chat.client.models.retrieve("chat-small")) == openai_model("chat-small", KNOWN)
+    assert_lists_requested(matrix_gateway)
+    will_list(matrix_gateway)
+    assert to_json(messages.client.models.retrieve("messages-small")) == LISTED["messages"]["data"][0]
+    assert_lists_requested(matrix_gateway)
 
 
-def test_a_count_by_the_upstream(house: House, messages: SyncMessages) -> None:
-    house.upstreams["messages"].will(json_reply({"input_tokens": 42}))
+def test_a_count_by_the_upstream(matrix_gateway: MatrixGateway, messages: SyncMessages) -> None:
+    matrix_gateway.upstreams["messages"].script(json_reply({"input_tokens": 42}))
     counted = messages.client.beta.messages.count_tokens(model=model("messages"), betas=["counting-1"], **COUNTED)
-    (received,) = house.upstreams["messages"].received()
-    assert said(counted) == {"input_tokens": 42}
+    (received,) = matrix_gateway.upstreams["messages"].received()
+    assert to_json(counted) == {"input_tokens": 42}
     assert messages.tap.headers["x-xenoglot-count"] == "exact"
     assert (received.method, received.path) == ("POST", "/v1/messages/count_tokens")
     assert received.json == {"model": model("messages"), **COUNTED}
-    assert received.lasting == headers_told("messages", "messages", "whole") | {
+    assert received.lasting == upstream_headers("messages", "messages", "whole") | {
         "anthropic-beta": "counting-1,token-counting-2024-11-01"
     }
 
 
-def test_a_count_by_estimate(house: House, messages: SyncMessages) -> None:
+def test_a_count_by_estimate(matrix_gateway: MatrixGateway, messages: SyncMessages) -> None:
     """The upstream is not asked where its dialect has no way to count."""
     counted = messages.client.messages.count_tokens(model=model("chat"), **COUNTED)
-    assert (said(counted), messages.tap.headers["x-xenoglot-count"]) == ({"input_tokens": 29}, "estimate")
-    assert [upstream.received() for upstream in house.upstreams.values()] == [[], []]
+    assert (to_json(counted), messages.tap.headers["x-xenoglot-count"]) == ({"input_tokens": 29}, "estimate")
+    assert [upstream.received() for upstream in matrix_gateway.upstreams.values()] == [[], []]
 
 
-def test_a_count_where_the_upstream_has_none(house: House, messages: SyncMessages) -> None:
+def test_a_count_where_the_upstream_has_none(matrix_gateway: MatrixGateway, messages: SyncMessages) -> None:
     error = {"type": "error", "error": {"type": "not_found_error", "message": "Not Found"}}
-    house.upstreams["messages"].will(json_reply(error, 404))
+    matrix_gateway.upstreams["messages"].script(json_reply(error, 404))
     counted = messages.client.messages.count_tokens(model=model("messages"), **COUNTED)
-    assert (said(counted), messages.tap.headers["x-xenoglot-count"]) == ({"input_tokens": 29}, "estimate")
+    assert (to_json(counted), messages.tap.headers["x-xenoglot-count"]) == ({"input_tokens": 29}, "estimate")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.matrix.embedded_house import EmbeddedHouse
+from tests.matrix.embedded_gateway import EmbeddedGateway
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -24,13 +24,13 @@ CHOICES = (" Paris", " potato")
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Generator[EmbeddedHouse]:
+def embedded() -> Generator[EmbeddedGateway]:
     """One for all."""
-    with EmbeddedHouse() as running:
+    with EmbeddedGateway() as running:
         yield running
 
 
-def ask(embedded: EmbeddedHouse, path: str, body: JSON = None) -> JSON:
+def call(embedded: EmbeddedGateway, path: str, body: JSON = None) -> JSON:
     """What is answered; without a body it is a GET."""
     data = None if body is None else json.dumps(body).encode()
     headers = {} if data is None else {"content-type": "application/json"}
@@ -39,9 +39,9 @@ def ask(embedded: EmbeddedHouse, path: str, body: JSON = None) -> JSON:
         return json.load(answer)
 
 
-def tokens(embedded: EmbeddedHouse, text: str) -> list[int]:
+def tokens(embedded: EmbeddedGateway, text: str) -> list[int]:
     """The tokens of a text, asked without a model."""
-    found: list[int] = ask(embedded, "/tokenize", {"prompt": text, "add_special_tokens": False})["tokens"]
+    found: list[int] = call(embedded, "/tokenize", {"prompt": text, "add_special_tokens": False})["tokens"]
     return found
 
 
@@ -51,20 +51,21 @@ def likelihoods(answer: JSON, contexts: list[int]) -> list[float]:
     return [sum(one["logprobs"]["token_logprobs"][size:-1]) for one, size in zip(found, contexts, strict=True)]
 
 
-def test_findings_d_a_multiple_choice_task_is_answered_through_the_remote_tokenizer(embedded: EmbeddedHouse) -> None:
-    facts = ask(embedded, "/tokenizer_info")
+def test_findings_d_a_multiple_choice_task_is_answered_through_the_remote_tokenizer(embedded: EmbeddedGateway) -> None:
+    facts = call(embedded, "/tokenizer_info")
     assert {"eos_token", "bos_token", "pad_token", "chat_template"} <= facts.keys()
     (end,) = tokens(embedded, facts["eos_token"])
-    assert ask(embedded, "/detokenize", {"tokens": [end]})["prompt"] == facts["eos_token"]
+    assert call(embedded, "/detokenize", {"tokens": [end]})["prompt"] == facts["eos_token"]
 
     context = tokens(embedded, CONTEXT)
     prompts = [tokens(embedded, CONTEXT + choice) for choice in CHOICES]
     assert [prompt[: len(context)] for prompt in prompts] == [context, context]
     asked = {"model": "any", "temperature": 0, "max_tokens": 1, "logprobs": 1, "seed": 1234, "echo": True}
     sizes = [len(context)] * len(prompts)
-    together = likelihoods(ask(embedded, "/v1/completions", {**asked, "prompt": prompts}), sizes)
+    together = likelihoods(call(embedded, "/v1/completions", {**asked, "prompt": prompts}), sizes)
     alone = [
-        likelihoods(ask(embedded, "/v1/completions", {**asked, "prompt": [prompt]}), sizes[:1])[0] for prompt in prompts
+        likelihoods(call(embedded, "/v1/completions", {**asked, "prompt": [prompt]}), sizes[:1])[0]
+        for prompt in prompts
     ]
     assert together[0] > together[1]
     assert alone[0] > alone[1]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.matrix.case import NOW, Case, asking_for_a_stream, envelope_heard, stream_body, whole_body
-from tests.matrix.house import UPSTREAM_KEYS, House, model
+from tests.matrix.case import NOW, Case, response_envelope, stream_body, stream_options, whole_body
+from tests.matrix.matrix_gateway import UPSTREAM_KEYS, MatrixGateway, model
 from tests.matrix.sdk import MODES, Sdk
 from tests.matrix.upstream import Reply, json_reply, stream_reply
 
@@ -42,7 +42,7 @@ HOME_HEADERS: dict[str, dict[str, str]] = {"chat": {}, "messages": {"anthropic-v
 """What an upstream gets to see of the headers of a client of its own dialect."""
 
 
-def headers_told(client: str, upstream: str, way: str) -> dict[str, str]:
+def upstream_headers(client: str, upstream: str, way: str) -> dict[str, str]:
     """Return all that an upstream may see in headers: next to nothing of the client's, and never its key."""
     return (
         TOLD_HEADERS[upstream]
@@ -66,7 +66,7 @@ def reply(case: Case, upstream: str, way: str) -> Reply:
     return stream_reply(stream_body(upstream, answer.stream))
 
 
-def ask(sdk: Sdk, way: str, upstream: str, kwargs: JSONObject) -> JSON:
+def sdk_answer(sdk: Sdk, way: str, upstream: str, kwargs: JSONObject) -> JSON:
     """Return what the SDK makes of the answer."""
     if way == "whole":
         return sdk.create(model=model(upstream), **kwargs)
@@ -98,30 +98,30 @@ def test_the_matrix(  # noqa: PLR0913, PLR0917  four axes, and what they need
     pair: tuple[str, str],
     way: str,
     mode: str,
-    house: House,
+    matrix_gateway: MatrixGateway,
     client: Callable[..., Sdk],
     lines: AccessLines,
 ) -> None:
     speaks, upstream = pair
     sdk, before = client(speaks, mode), time.time()
-    house.upstreams[upstream].will(reply(case, upstream, way))
-    heard = ask(sdk, way, upstream, case.asked[speaks])
-    (received,) = house.upstreams[upstream].received()
+    matrix_gateway.upstreams[upstream].script(reply(case, upstream, way))
+    heard = sdk_answer(sdk, way, upstream, case.asked[speaks])
+    (received,) = matrix_gateway.upstreams[upstream].received()
     line = lines.next()
 
-    assert received.lasting == headers_told(speaks, upstream, way)
+    assert received.lasting == upstream_headers(speaks, upstream, way)
     if speaks == upstream:
         assert received.body == sdk.tap.sent
-        direct = client(speaks, mode, house.upstreams[upstream].url)
-        house.upstreams[upstream].will(reply(case, upstream, way))
-        assert heard == ask(direct, way, upstream, case.asked[speaks])
-        assert house.upstreams[upstream].received()[0].body == sdk.tap.sent
+        direct = client(speaks, mode, matrix_gateway.upstreams[upstream].url)
+        matrix_gateway.upstreams[upstream].script(reply(case, upstream, way))
+        assert heard == sdk_answer(direct, way, upstream, case.asked[speaks])
+        assert matrix_gateway.upstreams[upstream].received()[0].body == sdk.tap.sent
         assert line["losses"] == []
         return
     across = case.across[pair]
-    wanted = across.told | (asking_for_a_stream(upstream) if way == "streamed" else {})
+    wanted = across.told | (stream_options(upstream) if way == "streamed" else {})
     assert received.json == {"model": model(upstream), **wanted}
-    expected = with_nulls(envelope_heard(speaks, upstream) | across.heard, speaks, upstream)
+    expected = with_nulls(response_envelope(speaks, upstream) | across.heard, speaks, upstream)
     if way == "whole":
         assert pinned(heard, before) == expected
     elif across.gathered is not None:

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.matrix.everybody import Everybody
-from tests.matrix.pairs import QUESTION, RESULT, SCHEMA, TALKERS, TOOL, WRITERS, Asking, Called, Heard
+from tests.matrix.all_dialects_gateway import AllDialectsGateway
+from tests.matrix.pairs import (
+    QUESTION,
+    RESULT,
+    SCHEMA,
+    TALKERS,
+    TOOL,
+    WRITERS,
+    ReceivedText,
+    ReceivedToolAnswer,
+    TextClient,
+)
 from xenoglot import dialect_registry as dialects
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import Request, Tool
@@ -17,7 +27,7 @@ from xenoglot.model.response import Candidate, Finish, Response, Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CLIENTS: dict[str, Callable[[str], Asking]] = {**TALKERS, **WRITERS}
+CLIENTS: dict[str, Callable[[str], TextClient]] = {**TALKERS, **WRITERS}
 USAGE = Usage(input_tokens=11, output_tokens=5)
 WORDS = Response(
     id="a1",
@@ -36,17 +46,17 @@ CALL = Response(
     ),
     usage=USAGE,
 )
-HEARD = Heard("Rain, mostly.", (11, 5))
+HEARD = ReceivedText("Rain, mostly.", (11, 5))
 
 
 @pytest.fixture(scope="module")
-def everybody() -> Iterator[Everybody]:
+def all_dialects() -> Iterator[AllDialectsGateway]:
     """Give the gateway with all its servers."""
-    with Everybody() as running:
+    with AllDialectsGateway() as running:
         yield running
 
 
-def said(request: Request) -> str:
+def user_text(request: Request) -> str:
     """Return what the user said, or the text to be continued."""
     if request.prompt is not None:
         (text,) = request.prompt.texts
@@ -63,21 +73,21 @@ def said(request: Request) -> str:
 
 @pytest.mark.parametrize("server", dialects.names())
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name in dialects.names()])
-def test_words(everybody: Everybody, client: str, server: str) -> None:
-    everybody.speakers[server].will(WORDS, WORDS)
-    with closing(CLIENTS[client](everybody.url)) as sdk:
+def test_words(all_dialects: AllDialectsGateway, client: str, server: str) -> None:
+    all_dialects.speakers[server].script(WORDS, WORDS)
+    with closing(CLIENTS[client](all_dialects.url)) as sdk:
         assert (sdk.ask(f"{server}-m"), sdk.stream(f"{server}-m")) == (HEARD, HEARD)
-    asked = everybody.speakers[server].requests
-    assert [(said(request), request.stream) for request in asked] == [(QUESTION, False), (QUESTION, True)]
+    asked = all_dialects.speakers[server].requests
+    assert [(user_text(request), request.stream) for request in asked] == [(QUESTION, False), (QUESTION, True)]
 
 
 @pytest.mark.parametrize("server", [name for name in TALKERS if name in dialects.names()])
 @pytest.mark.parametrize("client", [name for name in TALKERS if name in dialects.names()])
-def test_a_tool(everybody: Everybody, client: str, server: str) -> None:
-    everybody.speakers[server].will(CALL, WORDS)
-    with closing(TALKERS[client](everybody.url)) as sdk:
-        assert sdk.call(f"{server}-m") == (Called(TOOL, {"city": "Oslo"}), HEARD)
-    first, second = everybody.speakers[server].requests
+def test_a_tool(all_dialects: AllDialectsGateway, client: str, server: str) -> None:
+    all_dialects.speakers[server].script(CALL, WORDS)
+    with closing(TALKERS[client](all_dialects.url)) as sdk:
+        assert sdk.call(f"{server}-m") == (ReceivedToolAnswer(TOOL, {"city": "Oslo"}), HEARD)
+    first, second = all_dialects.speakers[server].requests
     (tool,) = first.tools
     assert isinstance(tool, Tool)
     assert tool.name == TOOL

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.matrix.case import HELLO, HI, text, whole_body
-from tests.matrix.house import DIALECTS, House, model
+from tests.matrix.matrix_gateway import DIALECTS, MatrixGateway, model
 from tests.matrix.refusals import anthropic_error, openai_error
 from tests.matrix.sdk import MODES, Sdk
 from tests.matrix.test_refusals import error_of, raised, without_id
@@ -41,10 +41,10 @@ def bad_request(dialect: str, message: str, param: str | None = None) -> JSONObj
     return anthropic_error(name, 400, message, kind, x_should_retry="false")
 
 
-def test_a_model_by_another_name_at_home(house: House, client: Callable[..., Sdk]) -> None:
+def test_a_model_by_another_name_at_home(matrix_gateway: MatrixGateway, client: Callable[..., Sdk]) -> None:
     """Only the name is replaced; the order of the fields, numbers and unknown fields stay as they were."""
-    upstream = house.upstreams["messages"]
-    upstream.will(json_reply(whole_body("messages", HELLO["messages"].whole)))
+    upstream = matrix_gateway.upstreams["messages"]
+    upstream.script(json_reply(whole_body("messages", HELLO["messages"].whole)))
     sdk = client("messages", "sync")
     sdk.create(model="alias", extra_body={"unheard_of": [1.0, 1e100, None]}, **HI["messages"])
     (received,) = upstream.received()
@@ -52,11 +52,11 @@ def test_a_model_by_another_name_at_home(house: House, client: Callable[..., Sdk
 
 
 @pytest.mark.parametrize("speaks", DIALECTS)
-def test_a_default_of_the_configuration(speaks: str, house: House, client: Callable[..., Sdk]) -> None:
+def test_a_default_of_the_configuration(speaks: str, matrix_gateway: MatrixGateway, client: Callable[..., Sdk]) -> None:
     """It stands where the client said nothing; then the body cannot pass untouched."""
-    upstream = house.upstreams["chat"]
+    upstream = matrix_gateway.upstreams["chat"]
     asked = {"messages": HI[speaks]["messages"]} | ({"max_tokens": 5} if speaks == "messages" else {})
-    upstream.will(json_reply(whole_body("chat", HELLO["chat"].whole)))
+    upstream.script(json_reply(whole_body("chat", HELLO["chat"].whole)))
     client(speaks, "sync").create(model="renamed", **asked)
     (received,) = upstream.received()
     assert received.json == {
@@ -69,17 +69,19 @@ def test_a_default_of_the_configuration(speaks: str, house: House, client: Calla
 @pytest.mark.parametrize("way", ["create", "stream"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("speaks", DIALECTS)
-def test_losses_are_refused(speaks: str, mode: str, way: str, house: House, client: Callable[..., Sdk]) -> None:
+def test_losses_are_refused(
+    speaks: str, mode: str, way: str, matrix_gateway: MatrixGateway, client: Callable[..., Sdk]
+) -> None:
     (other,) = set(DIALECTS) - {speaks}
     error = refused(client(speaks, mode), way, model=f"strict-{model(other)}", **LOSSY[speaks], **HI[speaks])
     assert error == bad_request(speaks, LOST[speaks])
-    assert house.upstreams[other].received() == []
+    assert matrix_gateway.upstreams[other].received() == []
 
 
-def test_several_answers_pitfall_46(house: House, client: Callable[..., Sdk]) -> None:
+def test_several_answers_pitfall_46(matrix_gateway: MatrixGateway, client: Callable[..., Sdk]) -> None:
     error = refused(client("chat", "sync"), "create", model=model("messages"), n=2, **HI["chat"])
     assert error == bad_request("chat", MANY, "n")
-    assert house.upstreams["messages"].received() == []
+    assert matrix_gateway.upstreams["messages"].received() == []
 
 
 @pytest.mark.parametrize("speaks", DIALECTS)

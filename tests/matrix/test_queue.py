@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.matrix.embedded_house import EmbeddedHouse
+from tests.matrix.embedded_gateway import EmbeddedGateway
 from xenoglot.engine.server.weights import MINILM, fetch
 
 QUESTION = "Tell me a long story."
@@ -25,7 +25,7 @@ STORY = 400
 )
 def test_who_finds_no_room_is_told_when_to_come_again(line: dict[str, object]) -> None:
     with (
-        EmbeddedHouse(**line) as embedded,
+        EmbeddedGateway(**line) as embedded,
         openai.OpenAI(base_url=f"{embedded.url}/v1", api_key="none", max_retries=0) as chat,
         anthropic.Anthropic(base_url=embedded.url, api_key="none", max_retries=0) as messages,
     ):
@@ -46,7 +46,7 @@ def test_who_finds_no_room_is_told_when_to_come_again(line: dict[str, object]) -
 
 def test_a_model_file_for_embeddings_can_be_named() -> None:
     with (
-        EmbeddedHouse(embedding=str(fetch(MINILM).path)) as embedded,
+        EmbeddedGateway(embedding=str(fetch(MINILM).path)) as embedded,
         openai.OpenAI(base_url=f"{embedded.url}/v1", api_key="none", max_retries=0) as client,
     ):
         answer = client.embeddings.create(model="all-MiniLM-L6-v2.F32", input="a")

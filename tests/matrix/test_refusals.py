@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from tests.matrix.case import HI
-from tests.matrix.house import DIALECTS, House, model
+from tests.matrix.matrix_gateway import DIALECTS, MatrixGateway, model
 from tests.matrix.refusals import IN_SEVEN_SECONDS, REFUSALS, REQUEST, Refusal
 from tests.matrix.sdk import MODES, Sdk
 
@@ -81,17 +81,17 @@ def test_a_refusal(  # noqa: PLR0913, PLR0917  four axes, and what they need
     pair: tuple[str, str],
     way: str,
     mode: str,
-    house: House,
+    matrix_gateway: MatrixGateway,
     client: Callable[..., Sdk],
     lines: AccessLines,
 ) -> None:
     speaks, upstream = pair
     sdk, before = client(speaks, mode), time.time()
-    house.upstreams[upstream].will(refusal.answered[upstream])
+    matrix_gateway.upstreams[upstream].script(refusal.answered[upstream])
     call = sdk.create if way == "whole" else sdk.stream
     error = raised(lambda: call(model=model(upstream), **HI[speaks]))
     line = lines.next()
-    assert len(house.upstreams[upstream].received()) == 1  # nobody tries again
+    assert len(matrix_gateway.upstreams[upstream].received()) == 1  # nobody tries again
     assert sdk.tap.headers["x-request-id"] == sdk.tap.headers["request-id"] == line["request"]
     assert pinned(error_of(error), line["request"], before) == refusal.raised[pair]
     assert isinstance(error, openai.APIStatusError | anthropic.APIStatusError)

@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from tests.gateway.running_gateway import TIMEOUT
-from tests.matrix.speaker import Speaker
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import build_gateway
@@ -44,7 +44,7 @@ class TextModels:
     """A gateway before a server that takes no tools: each model is called as the family whose text it writes."""
 
     def __init__(self) -> None:
-        self.speaker = Speaker(dialects.get("chat"))
+        self.speaker = DialectServer(dialects.get("chat"))
         self.url = ""
         self._stack = ExitStack()
         self._ready = threading.Event()
@@ -88,7 +88,7 @@ def models() -> Iterator[TextModels]:
         yield running
 
 
-def says(text: str) -> Response:
+def text_response(text: str) -> Response:
     """An answer of words, as the model has it."""
     return Response(
         id="chatcmpl-1",
@@ -110,7 +110,7 @@ def seen(models: TextModels) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_openai_sdk(models: TextModels, family: str, stream: bool) -> None:  # noqa: FBT001  a case
     call = written(registry.get(family), [("get_weather", ARGUMENTS)])
-    models.speaker.will(says(call), says("It is sunny."))
+    models.speaker.script(text_response(call), text_response("It is sunny."))
     with openai.OpenAI(base_url=f"{models.url}/v1", api_key="none", max_retries=0) as client:
         messages: list[JSONObject] = [{"role": "user", "content": "Weather in Paris?"}]
         said = {"model": family, "messages": messages, "tools": [{"type": "function", "function": TOOL}]}
@@ -142,7 +142,7 @@ def test_openai_sdk(models: TextModels, family: str, stream: bool) -> None:  # n
 @pytest.mark.parametrize("family", FAMILIES)
 def test_anthropic_sdk(models: TextModels, family: str) -> None:
     call = written(registry.get(family), [("get_weather", ARGUMENTS)])
-    models.speaker.will(says(call), says("It is sunny."))
+    models.speaker.script(text_response(call), text_response("It is sunny."))
     with anthropic.Anthropic(base_url=models.url, api_key="none", max_retries=0) as client:
         tool = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}
         messages: list[JSONObject] = [{"role": "user", "content": "Weather in Paris?"}]

@@ -12,7 +12,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.matrix.everybody import Everybody
+from tests.matrix.all_dialects_gateway import AllDialectsGateway
 from xenoglot import dialect_registry as dialects
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.response import Candidate, Finish, Response, Usage
@@ -44,20 +44,20 @@ CONTINUING: Final = ("completions", "llama_stack_completion")
 
 
 @pytest.fixture(scope="module")
-def told() -> Iterator[Everybody]:
+def without_tools() -> Iterator[AllDialectsGateway]:
     """Give servers that take no tools."""
-    with Everybody(piece=3, text_syntax="hermes", emulate={"tools": True}) as running:
+    with AllDialectsGateway(piece=3, text_syntax="hermes", emulate={"tools": True}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def sent() -> Iterator[Everybody]:
+def sent() -> Iterator[AllDialectsGateway]:
     """Give servers that take tools, and do not read what their models write."""
-    with Everybody(piece=3, text_syntax="hermes") as running:
+    with AllDialectsGateway(piece=3, text_syntax="hermes") as running:
         yield running
 
 
-def says(text: str) -> Response:
+def text_response(text: str) -> Response:
     """An answer of words, as the model has it."""
     candidate = Candidate(content=(Text(text=text),), finish=Finish(reason="stop"))
     return Response(id="answer_1", candidates=(candidate,), usage=Usage(input_tokens=9, output_tokens=4))
@@ -73,9 +73,9 @@ def complete(url: str, model: str, messages: list[JSONObject], *, stream: bool) 
             return events.get_final_completion()
 
 
-def check_openai(running: Everybody, name: str, *, stream: bool) -> list[JSONObject]:
+def check_openai(running: AllDialectsGateway, name: str, *, stream: bool) -> list[JSONObject]:
     """Have openai hear calls of the server `name`; return the conversation with their results."""
-    running.speakers[name].will(says(WRITTEN))
+    running.speakers[name].script(text_response(WRITTEN))
     (choice,) = complete(running.url, f"{name}-model", [ASKED], stream=stream).choices
     made = choice.message.tool_calls or []
     assert [(call.function.name, json.loads(call.function.arguments)) for call in made] == CALLED  # type: ignore[union-attr]
@@ -96,14 +96,14 @@ def turns(request: Request) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", dialects.names())
-def test_openai_of_tools_in_words(told: Everybody, name: str, stream: bool) -> None:  # noqa: FBT001  a case
-    messages = check_openai(told, name, stream=stream)
+def test_openai_of_tools_in_words(without_tools: AllDialectsGateway, name: str, stream: bool) -> None:  # noqa: FBT001  a case
+    messages = check_openai(without_tools, name, stream=stream)
     if name == ONE_PROMPT:
         return
-    speaker = told.speakers[name]
+    speaker = without_tools.speakers[name]
     (first,) = speaker.requests
-    speaker.will(says("Wet here, dry there."))
-    (last,) = complete(told.url, f"{name}-model", messages, stream=stream).choices
+    speaker.script(text_response("Wet here, dry there."))
+    (last,) = complete(without_tools.url, f"{name}-model", messages, stream=stream).choices
     assert (last.message.content, last.finish_reason) == ("Wet here, dry there.", "stop")
     (second,) = speaker.requests
     assert (first.tools, second.tools) == ((), ())
@@ -118,10 +118,10 @@ def test_openai_of_tools_in_words(told: Everybody, name: str, stream: bool) -> N
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", [name for name in dialects.names() if name not in (ONE_PROMPT, *CONTINUING)])
-def test_openai_of_tools_in_fields(sent: Everybody, name: str, stream: bool) -> None:  # noqa: FBT001  a case
+def test_openai_of_tools_in_fields(sent: AllDialectsGateway, name: str, stream: bool) -> None:  # noqa: FBT001  a case
     messages = check_openai(sent, name, stream=stream)
     speaker = sent.speakers[name]
-    speaker.will(says("Wet here, dry there."))
+    speaker.script(text_response("Wet here, dry there."))
     (last,) = complete(sent.url, f"{name}-model", messages, stream=stream).choices
     assert (last.message.content, last.finish_reason) == ("Wet here, dry there.", "stop")
     (second,) = speaker.requests
@@ -134,11 +134,11 @@ def test_openai_of_tools_in_fields(sent: Everybody, name: str, stream: bool) -> 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", dialects.names())
-def test_anthropic_of_tools_in_words(told: Everybody, name: str, stream: bool) -> None:  # noqa: FBT001  a case
-    told.speakers[name].will(says(WRITTEN))
+def test_anthropic_of_tools_in_words(without_tools: AllDialectsGateway, name: str, stream: bool) -> None:  # noqa: FBT001  a case
+    without_tools.speakers[name].script(text_response(WRITTEN))
     tools = [{"name": "weather", "input_schema": CITY}]
     said = {"model": f"{name}-model", "max_tokens": 99, "messages": [ASKED], "tools": tools, "thinking": ADAPTIVE}
-    with anthropic.Anthropic(base_url=told.url, api_key="none", max_retries=0) as client:
+    with anthropic.Anthropic(base_url=without_tools.url, api_key="none", max_retries=0) as client:
         if stream:
             with client.messages.stream(**said) as events:  # type: ignore[arg-type]
                 message = events.get_final_message()

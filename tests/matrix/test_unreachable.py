@@ -9,7 +9,7 @@ import pytest
 
 from tests.matrix.broken import BEGUN, HEARD, anthropic_break, openai_break
 from tests.matrix.case import HI
-from tests.matrix.house import DIALECTS, PATHS, House, PushedLoop, model
+from tests.matrix.matrix_gateway import DIALECTS, PATHS, ManualClockLoop, MatrixGateway, model
 from tests.matrix.refusals import REQUEST, anthropic_error, openai_error
 from tests.matrix.sdk import MODES, Sdk, sdk
 from tests.matrix.test_broken import Pieces, words
@@ -40,15 +40,15 @@ BROKEN_OFF = {
 
 
 @pytest.fixture(scope="module")
-def clocked() -> Generator[House]:
-    """Give a house whose clock the test pushes on."""
-    with House(PushedLoop) as house:
-        yield house
+def clocked() -> Generator[MatrixGateway]:
+    """Give a gateway whose clock the test pushes on."""
+    with MatrixGateway(ManualClockLoop) as matrix_gateway:
+        yield matrix_gateway
 
 
 @pytest.fixture(scope="module")
-def late_client(clocked: House, runner: asyncio.Runner) -> Generator[Callable[[str], Sdk]]:
-    """Give a function that returns the SDK of a dialect, calling at the house with the clock."""
+def late_client(clocked: MatrixGateway, runner: asyncio.Runner) -> Generator[Callable[[str], Sdk]]:
+    """Give a function that returns the SDK of a dialect, calling at the gateway with the clock."""
     clients = {dialect: sdk(dialect, "sync", clocked.url, runner) for dialect in DIALECTS}
     yield clients.__getitem__
     for one in clients.values():
@@ -80,31 +80,31 @@ def test_nobody_there(  # noqa: PLR0913, PLR0917  four axes, and what they need
 def test_no_first_byte(  # noqa: PLR0913, PLR0917  the axes, and what they need
     speaks: str,
     upstream: str,
-    clocked: House,
+    clocked: MatrixGateway,
     late_client: Callable[[str], Sdk],
     caller: ThreadPoolExecutor,
     lines: AccessLines,
 ) -> None:
     """U10: ten minutes without a word."""
     clocked.upstreams[upstream].forget()
-    clocked.upstreams[upstream].will(Reply(ending="silent"))
+    clocked.upstreams[upstream].script(Reply(ending="silent"))
     error = caller.submit(raised, lambda: late_client(speaks).create(model=model(upstream), **HI[speaks]))
-    clocked.upstreams[upstream].wait_until_asked()
-    clocked.push(600)
+    clocked.upstreams[upstream].wait_for_request()
+    clocked.advance(600)
     assert without_id(error_of(error.result()), lines.next()["request"]) == TIMED_OUT[speaks]
-    assert clocked.upstreams[upstream].wait_until_left() == PATHS[upstream]
+    assert clocked.upstreams[upstream].wait_for_disconnect() == PATHS[upstream]
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("speaks", DIALECTS)
 def test_a_stream_that_falls_silent(
-    speaks: str, upstream: str, clocked: House, late_client: Callable[[str], Sdk], lines: AccessLines
+    speaks: str, upstream: str, clocked: MatrixGateway, late_client: Callable[[str], Sdk], lines: AccessLines
 ) -> None:
     """U12: five minutes between two words; what came is kept, and the end is an error."""
     clocked.upstreams[upstream].forget()
-    clocked.upstreams[upstream].will(stream_reply(BEGUN[upstream], "open"))
-    pieces = Pieces(lambda: clocked.push(300))
+    clocked.upstreams[upstream].script(stream_reply(BEGUN[upstream], "open"))
+    pieces = Pieces(lambda: clocked.advance(300))
     error = raised(lambda: late_client(speaks).gather(pieces, model=model(upstream), **HI[speaks]))
     assert without_id(error_of(error), lines.next()["request"]) == BROKEN_OFF[speaks]
     assert words(pieces) == HEARD
-    assert clocked.upstreams[upstream].wait_until_left() == PATHS[upstream]
+    assert clocked.upstreams[upstream].wait_for_disconnect() == PATHS[upstream]

@@ -93,7 +93,7 @@ class Upstream:
         self._replies: deque[Reply] = deque()
         self._received: list[Received] = []
 
-    def will(self, *replies: Reply) -> None:
+    def script(self, *replies: Reply) -> None:
         """Answer the next requests so."""
         self._replies.extend(replies)
 
@@ -114,20 +114,20 @@ class Upstream:
         while not self.left.empty():
             self.left.get()
 
-    def wait_until_asked(self) -> None:
+    def wait_for_request(self) -> None:
         """Wait for the next request."""
         assert self.asked.acquire(timeout=TIMEOUT)
 
-    def wait_until_left(self) -> str:
+    def wait_for_disconnect(self) -> str:
         """Wait until a reader has gone, and return what it had asked for."""
         return self.left.get(timeout=TIMEOUT)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Have what is late sent."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._cue.set)
 
-    async def play(self, peer: Peer) -> None:
+    async def serve_connection(self, peer: Peer) -> None:
         """Serve one connection."""
         self._loop = asyncio.get_running_loop()
         while True:

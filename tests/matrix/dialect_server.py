@@ -36,7 +36,7 @@ _LOOK = 0.05
 """Seconds after which it looks whether it is to end."""
 
 
-class Speaker:
+class DialectServer:
     """Answers each request with the next turn of its script; `requests` are those that came, in order.
 
     A turn is a response, or a function from the request to one. A stream has its words in pieces of `piece`
@@ -50,7 +50,7 @@ class Speaker:
         self.headers: list[dict[str, str]] = []
         self._turns: deque[Response | Failure | Callable[[Request], Response]] = deque()
         paths = dict.fromkeys((dialect.path, dialect.stream_path or dialect.path, *dialect.aliases))
-        self._routes = Routes([EndpointRow(method="POST", path=path, policy="open", handler=_nobody) for path in paths])
+        self._routes = Routes([EndpointRow(method="POST", path=path, policy="open", handler=_no_app) for path in paths])
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_LOOK,), name=f"speaker of {dialect.name}"
@@ -61,7 +61,7 @@ class Speaker:
         """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def will(self, *turns: Response | Failure | Callable[[Request], Response]) -> None:
+    def script(self, *turns: Response | Failure | Callable[[Request], Response]) -> None:
         """Answer the next requests so; what was left of an earlier script is forgotten."""
         self._turns = deque(turns)
         self.requests = []
@@ -76,7 +76,7 @@ class Speaker:
         self._thread.join()
         self._server.server_close()
 
-    def answer(self, path: str, body: bytes) -> tuple[int, str, bytes]:
+    def response(self, path: str, body: bytes) -> tuple[int, str, bytes]:
         """Return status, media type and body for what was posted to `path`."""
         dialect = self.dialect
         found = self._routes.find(path.partition("?")[0])
@@ -120,7 +120,7 @@ class Speaker:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 speaker.headers.append({name.lower(): value for name, value in self.headers.items()})
-                self._send(*speaker.answer(self.path, body))
+                self._send(*speaker.response(self.path, body))
 
             def do_GET(self) -> None:
                 self._send(200, "application/json", encode_json(speaker.dialect.encode_models(MODELS)))
@@ -135,5 +135,5 @@ class Speaker:
         return Handler
 
 
-async def _nobody(*_: object) -> None:
+async def _no_app(*_: object) -> None:
     raise AssertionError

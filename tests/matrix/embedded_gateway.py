@@ -19,7 +19,7 @@ START_SECONDS = TIMEOUT * 2
 """Weights may have to be fetched."""
 
 
-class EmbeddedHouse:
+class EmbeddedGateway:
     """What listens at `url`; `embedded` is the table of that name in its configuration. Models start when asked."""
 
     def __init__(self, **embedded: object) -> None:

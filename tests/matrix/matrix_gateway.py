@@ -42,21 +42,21 @@ ONCE: JSONObject = {"retry": {"attempts": 1}, "breaker": {"failures": 1_000_000}
 """An upstream that is asked once for each request, however often it has failed."""
 
 
-class PushedLoop(asyncio.SelectorEventLoop):
+class ManualClockLoop(asyncio.SelectorEventLoop):
     """A real loop with real sockets whose clock stands until it is pushed on."""
 
-    pushed = 1_000.0
+    now = 1_000.0
 
     def time(self) -> float:
         """Return the seconds of the clock."""
-        return self.pushed
+        return self.now
 
-    def push(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         """Let that much time pass."""
-        self.pushed += seconds
+        self.now += seconds
 
 
-class House:
+class MatrixGateway:
     """What listens at `url`: `<dialect>-*` leads to the upstream of that dialect, `gone-<dialect>-*` to nobody at all.
 
     `renamed` leads to `chat-small` at the chat upstream, with a default for `max_tokens`; `strict-<dialect>-*` refuses
@@ -70,12 +70,12 @@ class House:
         self._ready = threading.Event()
         self._server: GatewayServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._run, name="house")
+        self._thread = threading.Thread(target=self._run, name="matrix-gateway")
 
-    def push(self, seconds: float) -> None:
-        """Let that much time pass in the house; it must have a `PushedLoop`."""
-        assert isinstance(self._loop, PushedLoop)
-        self._loop.call_soon_threadsafe(self._loop.push, seconds)
+    def advance(self, seconds: float) -> None:
+        """Let that much time pass in the gateway; it must have a `ManualClockLoop`."""
+        assert isinstance(self._loop, ManualClockLoop)
+        self._loop.call_soon_threadsafe(self._loop.advance, seconds)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -96,7 +96,7 @@ class House:
     async def _serve(self, nobody: str) -> None:
         async with AsyncExitStack() as stack:
             for upstream in self.upstreams.values():
-                wire = await stack.enter_async_context(serving(upstream.play))
+                wire = await stack.enter_async_context(serving(upstream.serve_connection))
                 upstream.url = wire.url
             gateway = await stack.enter_async_context(build_gateway(check(self._plain(nobody), ENVIRON, "the tests")))
             configure_logging(gateway.redact)

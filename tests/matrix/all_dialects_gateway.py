@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Self
 
 from tests.gateway.running_gateway import TIMEOUT
-from tests.matrix.speaker import Speaker
+from tests.matrix.dialect_server import DialectServer
 from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import build_gateway
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 
-class Everybody:
+class AllDialectsGateway:
     """What listens at `url`, and the `speakers` by the names of their dialects; of each upstream more may be said.
 
     A stream of theirs has its words in pieces of `piece` characters, where that is said.
     """
 
     def __init__(self, *, piece: int | None = None, **said: JSON) -> None:
-        self.speakers = {name: Speaker(dialects.get(name), piece=piece) for name in dialects.names()}
+        self.speakers = {name: DialectServer(dialects.get(name), piece=piece) for name in dialects.names()}
         self._said = said
         self.url = ""
         self._stack = ExitStack()
         self._ready = threading.Event()
         self._server: GatewayServer | None = None
-        self._thread = threading.Thread(target=self._run, name="everybody")
+        self._thread = threading.Thread(target=self._run, name="all-dialects-gateway")
 
     def __enter__(self) -> Self:
         for speaker in self.speakers.values():
