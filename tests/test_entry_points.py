@@ -39,14 +39,14 @@ def package(place: Path, name: str, text: str) -> None:
     (folder / "entry_points.txt").write_text(text, encoding="utf-8")
 
 
-def told(group: str) -> dict[str, str]:
+def registered(group: str) -> dict[str, str]:
     """What the library finds."""
     return {entry.name: entry.value for entry in entry_points(group=group)}
 
 
 @pytest.mark.parametrize("group", [*GROUPS, "nobody.has.this"])
 def test_what_is_installed_here(group: str) -> None:
-    assert {name: entry.value for name, entry in entries(group).items()} == told(group)
+    assert {name: entry.value for name, entry in entries(group).items()} == registered(group)
 
 
 def test_folders_need_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_folders_need_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "mine": PluginEntry("mine", "mine.wire:DIALECTS.first [extra]", "some_pack"),
         "their.s": PluginEntry("their.s", "theirs:DIALECT", "some_pack"),
     }
-    assert {name: entry.value for name, entry in entries(GROUP).items()} == told(GROUP)
+    assert {name: entry.value for name, entry in entries(GROUP).items()} == registered(GROUP)
 
 
 def test_of_two_packages_of_one_name_the_first_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_of_two_packages_of_one_name_the_first_counts(tmp_path: Path, monkeypatc
     package(tmp_path / "two", "Some.Pack", "[g]\nname = two:X\nmore = two:Y\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "one"), str(tmp_path / "two")])
     assert entries("g") == {"name": PluginEntry("name", "one:X", "some_pack")}
-    assert {name: entry.value for name, entry in entries("g").items()} == told("g")
+    assert {name: entry.value for name, entry in entries("g").items()} == registered("g")
 
 
 def test_an_archive_is_left_to_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

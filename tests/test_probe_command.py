@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.test_probe_runner import speaking
+from tests.backends.test_probe_runner import quirky_script
 from tests.backends.wire import serving
 from tests.providers.quirky import Quirky
 from xenoglot.cli import main
@@ -35,7 +35,7 @@ def url() -> Iterator[str]:
     over = asyncio.Event()
 
     async def serve() -> None:
-        async with serving(speaking(Quirky({"chat": PECULIAR}, writes=True))) as wire:
+        async with serving(quirky_script(Quirky({"chat": PECULIAR}, writes=True))) as wire:
             found.append(wire.url)
             ready.set()
             await over.wait()

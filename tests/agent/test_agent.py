@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import agent_in, assert_valid, called, results, said
+from tests.agent.working import agent_in, assert_valid, text_answer, tool_call_answer, tool_results
 from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.sandbox.workspace import Workspace
@@ -38,23 +38,25 @@ def sessions(folder: Path) -> Sessions:
     return Sessions(folder.parent / f"{folder.name}-sessions", Redactor())
 
 
-def begun(folder: Path) -> SessionFile:
+def started_session(folder: Path) -> SessionFile:
     return sessions(folder).begin(NAME, created=1.0, workspace=str(folder), model=None)
 
 
 async def test_it_reads_edits_and_checks(tmp_path: Path) -> None:
     (tmp_path / "sum.py").write_text("def add(a, b):\n    return a - b\n")
     model = Scripted(
-        called(("search", {"pattern": "def add"}), ("plan", {"steps": [{"step": "mend add", "status": "doing"}]})),
-        called(("read_file", {"path": "sum.py"}), first=3),
-        called(("edit_file", {"path": "sum.py", "old": "a - b", "new": "a + b"}), first=4),
-        called(("run", {"command": "python3 -c 'import sum; print(sum.add(2, 3))'"}), first=5),
-        said("It adds now."),
+        tool_call_answer(
+            ("search", {"pattern": "def add"}), ("plan", {"steps": [{"step": "mend add", "status": "doing"}]})
+        ),
+        tool_call_answer(("read_file", {"path": "sum.py"}), first=3),
+        tool_call_answer(("edit_file", {"path": "sum.py", "old": "a - b", "new": "a + b"}), first=4),
+        tool_call_answer(("run", {"command": "python3 -c 'import sum; print(sum.add(2, 3))'"}), first=5),
+        text_answer("It adds now."),
     )
     agent = agent_in(tmp_path, model)
     result = await agent.work("mend the sum", ignore)
     assert (result.outcome, result.text, result.calls) == ("answered", "It adds now.", 5)
-    assert results(agent.messages) == [
+    assert tool_results(agent.messages) == [
         "sum.py:1: def add(a, b):",
         "[>] mend add",
         "def add(a, b):\n    return a - b",
@@ -81,10 +83,10 @@ async def test_it_reads_edits_and_checks(tmp_path: Path) -> None:
 async def test_what_goes_wrong_in_a_tool_is_told_to_the_model(
     tmp_path: Path, call: tuple[str, dict[str, object]], told: str
 ) -> None:  # c-w16
-    agent = agent_in(tmp_path, Scripted(called(call), said("I see.")))
+    agent = agent_in(tmp_path, Scripted(tool_call_answer(call), text_answer("I see.")))
     result = await agent.work("go", ignore)
     assert result.outcome == "answered"
-    assert told in results(agent.messages)[0]
+    assert told in tool_results(agent.messages)[0]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ async def test_what_goes_wrong_in_a_tool_is_told_to_the_model(
 async def test_a_model_is_given_the_tools_that_it_may_use(
     tmp_path: Path, permissions: Permissions, names: list[str]
 ) -> None:
-    model = Scripted(said("ok"))
+    model = Scripted(text_answer("ok"))
     await agent_in(tmp_path, model, permissions).work("go", ignore)
     looking = ["list_dir", "read_file", "find", "search", "plan"]
     assert [getattr(tool, "name", None) for tool in model.requests[0].tools] == looking + names
@@ -113,7 +115,7 @@ async def test_a_model_is_given_the_tools_that_it_may_use(
     ],
 )
 async def test_a_person_is_asked_first(tmp_path: Path, answer: bool | str, expected: str, written: bool) -> None:  # noqa: FBT001  a case
-    model = Scripted(called(("write_file", {"path": "a", "content": "x\n"})), said("ok"))
+    model = Scripted(tool_call_answer(("write_file", {"path": "a", "content": "x\n"})), text_answer("ok"))
     asked: list[ToolCall] = []
 
     def approve(call: ToolCall) -> bool | str:
@@ -123,25 +125,27 @@ async def test_a_person_is_asked_first(tmp_path: Path, answer: bool | str, expec
     agent = agent_in(tmp_path, model, Permissions(write="ask"))
     await agent.work("go", ignore, approve)
     assert [call.name for call in asked] == ["write_file"]
-    assert results(agent.messages)[0].startswith(expected[0])
-    assert expected.strip("!") in results(agent.messages)[0]
+    assert tool_results(agent.messages)[0].startswith(expected[0])
+    assert expected.strip("!") in tool_results(agent.messages)[0]
     assert (tmp_path / "a").exists() is written
 
 
 async def test_without_anybody_to_ask_nothing_is_written(tmp_path: Path) -> None:
-    model = Scripted(called(("write_file", {"path": "a", "content": "x"})), said("ok"))
+    model = Scripted(tool_call_answer(("write_file", {"path": "a", "content": "x"})), text_answer("ok"))
     await agent_in(tmp_path, model, Permissions(write="ask")).work("go", ignore)
     assert not (tmp_path / "a").exists()
 
 
 async def test_a_session_is_gone_on_with(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
-    file = begun(tmp_path)
-    first = agent_in(tmp_path, Scripted(called(("read_file", {"path": "a"})), said("Read.")), session=file)
+    file = started_session(tmp_path)
+    first = agent_in(
+        tmp_path, Scripted(tool_call_answer(("read_file", {"path": "a"})), text_answer("Read.")), session=file
+    )
     await first.work("read a", ignore)
     file.close()
 
-    model = Scripted(said("It was `text`."))
+    model = Scripted(text_answer("It was `text`."))
     file = sessions(tmp_path).resume(NAME)
     second = agent_in(tmp_path, model, session=file)
     assert second.messages == first.messages
@@ -163,15 +167,15 @@ async def test_a_session_is_gone_on_with(tmp_path: Path) -> None:
 
 async def test_a_budget_holds_over_a_resume(tmp_path: Path) -> None:
     manner = AgentSettings(system="Work.", budget=Budget(model_calls=2))
-    file = begun(tmp_path)
+    file = started_session(tmp_path)
     assert (
-        await agent_in(tmp_path, Scripted(said("1")), session=file, manner=manner).work("a", ignore)
+        await agent_in(tmp_path, Scripted(text_answer("1")), session=file, manner=manner).work("a", ignore)
     ).outcome == "answered"
     file.close()
     file = sessions(tmp_path).resume(NAME)
-    agent = agent_in(tmp_path, Scripted(said("2")), session=file, manner=manner)
+    agent = agent_in(tmp_path, Scripted(text_answer("2")), session=file, manner=manner)
     assert (await agent.work("b", ignore)).outcome == "answered"
-    model = Scripted(said("3"))
+    model = Scripted(text_answer("3"))
     file.close()
     file = sessions(tmp_path).resume(NAME)
     result = await agent_in(tmp_path, model, session=file, manner=manner).work("c", ignore)
@@ -188,7 +192,7 @@ async def test_a_budget_holds_over_a_resume(tmp_path: Path) -> None:
     ],
 )
 async def test_work_ends_at_its_limits(tmp_path: Path, budget: Budget | None, rounds: int, outcome: str) -> None:
-    model = Scripted(called(("list_dir", {})))
+    model = Scripted(tool_call_answer(("list_dir", {})))
     agent = agent_in(tmp_path, model, manner=AgentSettings(system="Work.", budget=budget, max_rounds=rounds))
     result = await agent.work("go", ignore)
     assert (result.outcome, result.rounds <= 3) == (outcome, True)
@@ -202,8 +206,10 @@ def assert_valid_counts(messages: object) -> None:
 
 
 async def test_a_failure_leaves_a_conversation_that_can_be_gone_on_with(tmp_path: Path) -> None:
-    file = begun(tmp_path)
-    model = Scripted(called(("list_dir", {})), Failure(kind="invalid_request", message="no"), said("better"))
+    file = started_session(tmp_path)
+    model = Scripted(
+        tool_call_answer(("list_dir", {})), Failure(kind="invalid_request", message="no"), text_answer("better")
+    )
     agent = agent_in(tmp_path, model, session=file)
     assert (await agent.work("go", ignore)).outcome == "failed"
     assert (await agent.work("again", ignore)).outcome == "answered"
@@ -213,14 +219,16 @@ async def test_a_failure_leaves_a_conversation_that_can_be_gone_on_with(tmp_path
 
 
 async def test_work_that_is_cancelled_can_be_gone_on_with(tmp_path: Path) -> None:
-    file = begun(tmp_path)
+    file = started_session(tmp_path)
     running = asyncio.Event()
 
     def feed(event: RunEvent) -> None:
         if isinstance(event, CallStarted):
             running.set()
 
-    agent = agent_in(tmp_path, Scripted(called(("run", {"command": "sleep 1000"})), said("fine")), session=file)
+    agent = agent_in(
+        tmp_path, Scripted(tool_call_answer(("run", {"command": "sleep 1000"})), text_answer("fine")), session=file
+    )
     task = asyncio.ensure_future(agent.work("go", feed))
     await running.wait()
     task.cancel()
@@ -235,11 +243,11 @@ async def test_work_that_is_cancelled_can_be_gone_on_with(tmp_path: Path) -> Non
 
 async def test_a_conversation_that_grows_too_long_is_shortened_and_kept_so(tmp_path: Path) -> None:  # c-w14
     (tmp_path / "long.txt").write_text("word\n" * 2000)
-    turns = [called(("read_file", {"path": "long.txt"}), first=number) for number in range(8)]
+    turns = [tool_call_answer(("read_file", {"path": "long.txt"}), first=number) for number in range(8)]
     manner = AgentSettings(system="Work.", compaction=Compaction(window=6000, keep_turns=2))
-    file = begun(tmp_path)
+    file = started_session(tmp_path)
     seen: list[RunEvent] = []
-    agent = agent_in(tmp_path, Scripted(*turns, said("done")), session=file, manner=manner)
+    agent = agent_in(tmp_path, Scripted(*turns, text_answer("done")), session=file, manner=manner)
     assert (await agent.work("read it often", seen.append)).outcome == "answered"
     file.close()
     assert any(isinstance(event, Compacted) for event in seen)
@@ -251,7 +259,7 @@ async def test_the_embedded_model_works_with_its_tools(tmp_path: Path, engine: E
     (tmp_path / "a.txt").write_text("text")
     tools = tools_for(Workspace(tmp_path), Permissions(), environ={})
     manner = AgentSettings(system="Work.", max_rounds=2, options={"tool_choice": "list_dir", "max_tokens": 48})
-    file = begun(tmp_path)
+    file = started_session(tmp_path)
     agent = Agent(AsyncClient(engine), tools, manner, file)
     result = await agent.work("List the folder.", ignore)
     file.close()
@@ -262,8 +270,8 @@ async def test_the_embedded_model_works_with_its_tools(tmp_path: Path, engine: E
 
 
 async def test_what_a_terminal_cannot_have_meant_is_taken_all_the_same(tmp_path: Path) -> None:
-    file = begun(tmp_path)
-    agent = agent_in(tmp_path, Scripted(said("ok")), session=file)
+    file = started_session(tmp_path)
+    agent = agent_in(tmp_path, Scripted(text_answer("ok")), session=file)
     await agent.work("caf\udce9", ignore)
     file.close()
     assert sessions(tmp_path).resume(NAME).session.title == r"caf\udce9"

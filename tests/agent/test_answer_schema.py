@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import called, said
+from tests.agent.working import text_answer, tool_call_answer
 from xenoglot import cli
 from xenoglot.agent.answer_schema import LARGEST
 from xenoglot.backends.scripted import Scripted
@@ -56,7 +56,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scrip
 def test_c_s10_the_answer_alone_goes_to_standard_output(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = play(called(("list_dir", {})), said('```json\n{"count": 3}\n```'))
+    model = play(tool_call_answer(("list_dir", {})), text_answer('```json\n{"count": 3}\n```'))
     assert cli.main(["agent", "How many?", "--schema", "../schema.json", "--no-session"]) == 0
     out, err = capsys.readouterr()
     assert (out, "> list_dir" in err) == ('{"count": 3}\n', True)
@@ -66,14 +66,14 @@ def test_c_s10_the_answer_alone_goes_to_standard_output(
 def test_an_answer_that_does_not_match_is_corrected(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = play(said('{"count": "three"}'), said('{"count": 3}'))
+    model = play(text_answer('{"count": "three"}'), text_answer('{"count": 3}'))
     assert cli.main(["agent", "How many?", "--schema", "../schema.json", "--no-session"]) == 0
     assert capsys.readouterr().out == '{"count": 3}\n'
     assert model.requests[1].messages[-1].content == (Text(text=WRONG),)
 
 
 def test_the_third_mistake_is_the_last(play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]) -> None:
-    model = play(*[said('{"count": "three"}')] * 4)
+    model = play(*[text_answer('{"count": "three"}')] * 4)
     assert cli.main(["agent", "How many?", "--schema", "../schema.json", "--no-session"]) == 2
     out, err = capsys.readouterr()
     assert (out, len(model.requests)) == ("", 3)
@@ -100,7 +100,7 @@ def test_mistakes(
     text: str | None,
     expected: str,
 ) -> None:
-    model = play(said("{}"))
+    model = play(text_answer("{}"))
     if text is not None:
         (tmp_path / "wrong.json").write_text(text)
     assert cli.main(["agent", "How many?", "--schema", "../wrong.json"]) == cli.MISUSE

@@ -53,12 +53,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("MODEL_KEY", SECRET)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     yield folder
-    for pid, _ in kept().running():
+    for pid, _ in stored_sessions().running():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def kept() -> Sessions:
+def stored_sessions() -> Sessions:
     return Sessions(folder_of(os.environ), Redactor())
 
 
@@ -70,7 +70,7 @@ def agent(*arguments: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def asking(server: Upstream) -> list[str]:
+def run_command(server: Upstream) -> list[str]:
     return ["--upstream", server.url, "--model", "m", "--key-env", "MODEL_KEY", "--background"]
 
 
@@ -91,9 +91,9 @@ def lives(pid: int) -> bool:
 
 def test_a_run_goes_on_by_itself_and_is_followed(capsys: pytest.CaptureFixture[str]) -> None:  # c-s8, c-w15
     with Upstream(HELD) as server:
-        name = agent("-", *asking(server), stdin=f"my prompt {SECRET}").strip()
+        name = agent("-", *run_command(server), stdin=f"my prompt {SECRET}").strip()
         server.wait(lambda: len(server.requests) == 1)
-        ((pid, session),) = kept().running()
+        ((pid, session),) = stored_sessions().running()
         assert session.begun.id == name
         assert cli.main(["agent", "--ps"]) == 0
         listed = capsys.readouterr().out
@@ -107,10 +107,10 @@ def test_a_run_goes_on_by_itself_and_is_followed(capsys: pytest.CaptureFixture[s
         assert cli.main(["agent", "--logs", name, "--follow"]) == 0
     followed = capsys.readouterr().out
     assert followed == f"It says [redacted], hello.\n[session {name}: go on with --resume {name}]\n"
-    assert list(kept().running()) == []
-    log = kept().path(name).with_suffix(".log")
+    assert list(stored_sessions().running()) == []
+    log = stored_sessions().path(name).with_suffix(".log")
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    assert SECRET not in log.read_text() + kept().path(name).read_text()
+    assert SECRET not in log.read_text() + stored_sessions().path(name).read_text()
     assert server.requests[0].header("authorization") == f"Bearer {SECRET}"
     assert [json.loads(line)["event"] for line in log.read_text().splitlines()][-2:] == ["run_ended", "note"]
 
@@ -122,18 +122,18 @@ def test_a_run_is_ended_with_its_commands_and_gone_on_with(
     with Upstream(
         ScriptRule(steps=lasting.streamed(), times=1), ScriptRule(steps=answers("chat").streamed())
     ) as server:
-        assert cli.main(["agent", "first", "--allow-shell", *asking(server)]) == 0
+        assert cli.main(["agent", "first", "--allow-shell", *run_command(server)]) == 0
         name = capfd.readouterr().out.strip()
         pids = folder / "sleep.pid"
         wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"))
-        assert cli.main(["agent", "again", "--resume", name, *asking(server)]) == 2
+        assert cli.main(["agent", "again", "--resume", name, *run_command(server)]) == 2
         assert "another process works in the session" in capfd.readouterr().err
         assert cli.main(["agent", "--kill", name]) == 0
         assert capfd.readouterr().out == f"{name} has ended\n"
         left = [int((folder / file).read_text()) for file in ("shell.pid", "sleep.pid")]
         wait_for(lambda: not any(map(lives, left)))
-        assert list(kept().running()) == []
-        assert cli.main(["agent", "second", "--resume", name, *asking(server)]) == 0
+        assert list(stored_sessions().running()) == []
+        assert cli.main(["agent", "second", "--resume", name, *run_command(server)]) == 0
         assert capfd.readouterr().out == f"{name}\n"
         assert cli.main(["agent", "--logs", name, "--follow"]) == 0
     lines = capfd.readouterr().out.splitlines()
@@ -144,9 +144,9 @@ def test_a_run_is_ended_with_its_commands_and_gone_on_with(
 
 def test_ctrl_c_leaves_the_run_that_is_followed_alone(capfd: pytest.CaptureFixture[str]) -> None:  # c-s8
     with Upstream(HELD) as server:
-        assert cli.main(["agent", "go", *asking(server)]) == 0
+        assert cli.main(["agent", "go", *run_command(server)]) == 0
         name = capfd.readouterr().out.strip()
-        path = kept().path(name)
+        path = stored_sessions().path(name)
         path.with_suffix(".log").write_text('{"event":"note","text":"begun"}\n')
         command = [sys.executable, "-m", "xenoglot", "agent", "--logs", name, "--follow"]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as following:
@@ -183,7 +183,7 @@ def test_a_mistake_is_one_line(capfd: pytest.CaptureFixture[str], flags: list[st
 
 def test_a_session_nobody_works_in_is_not_killed(capfd: pytest.CaptureFixture[str]) -> None:
     name = "20200101-000000-abcdef"
-    kept().begin(name, created=1.0, workspace="/w", model=None).close()
+    stored_sessions().begin(name, created=1.0, workspace="/w", model=None).close()
     assert cli.main(["agent", "--kill", name]) == 2
     assert "no run of the session" in capfd.readouterr().err
     assert cli.main(["agent", "--ps"]) == 0
@@ -192,8 +192,8 @@ def test_a_session_nobody_works_in_is_not_killed(capfd: pytest.CaptureFixture[st
 
 def test_who_reads_the_session_it_works_in_is_still_known() -> None:
     name = "20200101-000000-abcdef"
-    file = kept().begin(name, created=1.0, workspace="/w", model=None)
-    assert len(list(kept().listed())) == 1
+    file = stored_sessions().begin(name, created=1.0, workspace="/w", model=None)
+    assert len(list(stored_sessions().listed())) == 1
     file.add(Message(role="user", content=(Text(text="hello"),)))
     assert agent("--ps").split()[:2] == [str(os.getpid()), name]
     file.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import ALL, assert_valid, called, results, said
+from tests.agent.working import ALL, assert_valid, text_answer, tool_call_answer, tool_results
 from xenoglot import cli
 from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.delegate import MOST_BESIDE, MOST_ROUNDS, Delegation
@@ -89,7 +89,7 @@ def tools_of(request: Request) -> set[str]:
 
 def delegated(*tasks: tuple[str, list[str]]) -> Response:
     """Return an answer that delegates tasks; the prompt of each begins with its name."""
-    return called(
+    return tool_call_answer(
         ("delegate", {"tasks": [{"name": name, "prompt": f"{name} it", "after": after} for name, after in tasks]})
     )
 
@@ -114,13 +114,17 @@ def delegating(  # noqa: PLR0913  each is a setting, and named
 async def test_tasks_are_told_the_results_of_what_they_come_after(tmp_path: Path) -> None:  # c-s9
     model = Parts(
         delegated(("join", ["left", "right"]), ("left", []), ("right", [])),
-        said("All done."),
-        parts={"left": [said("Left is 1.")], "right": [said("Right is 2.")], "join": [said("It is 3.")]},
+        text_answer("All done."),
+        parts={
+            "left": [text_answer("Left is 1.")],
+            "right": [text_answer("Right is 2.")],
+            "join": [text_answer("It is 3.")],
+        },
     )
     agent = delegating(tmp_path, model)
     result = await agent.work("sum", ignore)
     assert (result.outcome, result.text) == ("answered", "All done.")
-    assert results(agent.messages) == [
+    assert tool_results(agent.messages) == [
         "## join: answered\nIt is 3.\n\n## left: answered\nLeft is 1.\n\n## right: answered\nRight is 2."
     ]
     assert (set(model.asked[:2]), model.asked[2:]) == ({"left", "right"}, ["join"])
@@ -135,8 +139,8 @@ async def test_no_more_than_four_run_beside_each_other(tmp_path: Path) -> None: 
     names = [f"t{number}" for number in range(6)]
     model = Parts(
         delegated(*((name, []) for name in names)),
-        said("ok"),
-        parts={name: [said(name)] for name in names},
+        text_answer("ok"),
+        parts={name: [text_answer(name)] for name in names},
         held=MOST_BESIDE,
     )
     result = await delegating(tmp_path, model).work("go", ignore)
@@ -159,10 +163,10 @@ async def test_no_more_than_four_run_beside_each_other(tmp_path: Path) -> None: 
 async def test_what_is_wrong_is_told_to_the_model_and_nothing_is_begun(
     tmp_path: Path, tasks: list[tuple[str, list[str]]], told: str
 ) -> None:
-    model = Parts(delegated(*tasks), said("I see."), parts={name: [said("no")] for name in "abcd"})
+    model = Parts(delegated(*tasks), text_answer("I see."), parts={name: [text_answer("no")] for name in "abcd"})
     agent = delegating(tmp_path, model, most=3)
     assert (await agent.work("go", ignore)).text == "I see."
-    (result,) = results(agent.messages)
+    (result,) = tool_results(agent.messages)
     assert result.startswith("!")
     assert told in result
     assert model.asked == []
@@ -171,12 +175,12 @@ async def test_what_is_wrong_is_told_to_the_model_and_nothing_is_begun(
 async def test_what_comes_after_a_failure_is_not_run(tmp_path: Path) -> None:  # c-s9
     model = Parts(
         delegated(("a", []), ("b", ["a"]), ("c", ["b"]), ("d", [])),
-        said("ok"),
-        parts={"a": [REFUSED], "b": [said("b")], "c": [said("c")], "d": [said("D.")]},
+        text_answer("ok"),
+        parts={"a": [REFUSED], "b": [text_answer("b")], "c": [text_answer("c")], "d": [text_answer("D.")]},
     )
     agent = delegating(tmp_path, model)
     await agent.work("go", ignore)
-    (result,) = results(agent.messages)
+    (result,) = tool_results(agent.messages)
     assert [part.splitlines()[0] for part in result.split("\n\n")] == [
         "## a: failed",
         "## b: not run",
@@ -191,13 +195,13 @@ async def test_no_other_is_begun_when_three_have_failed(tmp_path: Path) -> None:
     names = [f"t{number}" for number in range(8)]
     model = Parts(
         delegated(*((name, []) for name in names)),
-        said("ok"),
+        text_answer("ok"),
         parts={name: [REFUSED] for name in names},
         held=MOST_BESIDE,
     )
     agent = delegating(tmp_path, model)
     await agent.work("go", ignore)
-    (result,) = results(agent.messages)
+    (result,) = tool_results(agent.messages)
     assert result.startswith("!")  # not one was done
     assert len(model.asked) < len(names)
     assert "not run\n3 other tasks have failed" in result
@@ -218,8 +222,11 @@ async def test_a_task_has_the_tools_nobody_is_asked_for(
     write: dict[str, object] = {"path": "x", "content": "x"}
     model = Parts(
         delegated(("a", [])),
-        said("ok"),
-        parts={"a": [called(("delegate", nested), ("write_file", write)), said("done")], "b": [said("no")]},
+        text_answer("ok"),
+        parts={
+            "a": [tool_call_answer(("delegate", nested), ("write_file", write)), text_answer("done")],
+            "b": [text_answer("no")],
+        },
     )
     agent = delegating(tmp_path, model, permissions=permissions)
     await agent.work("go", ignore, lambda _: True)
@@ -230,11 +237,11 @@ async def test_a_task_has_the_tools_nobody_is_asked_for(
 
 
 async def test_a_task_has_six_answers_at_most(tmp_path: Path) -> None:  # c-s9
-    model = Parts(delegated(("a", [])), said("ok"), parts={"a": [called(("list_dir", {}))]})
+    model = Parts(delegated(("a", [])), text_answer("ok"), parts={"a": [tool_call_answer(("list_dir", {}))]})
     agent = delegating(tmp_path, model)
     await agent.work("go", ignore)
     assert len(model.asked) == MOST_ROUNDS
-    assert results(agent.messages)[0].startswith("!## a: limit\n")
+    assert tool_results(agent.messages)[0].startswith("!## a: limit\n")
 
 
 async def test_what_tasks_spend_the_agent_has_spent(tmp_path: Path) -> None:  # c-s9
@@ -242,8 +249,8 @@ async def test_what_tasks_spend_the_agent_has_spent(tmp_path: Path) -> None:  # 
     file = folder.begin("20261122-120000-abcdef", created=1.0, workspace=str(tmp_path), model=None)
     model = Parts(
         delegated(("a", []), ("b", [])),
-        said("ok"),
-        parts={"a": [called(("list_dir", {})), said("a")], "b": [said("b")]},
+        text_answer("ok"),
+        parts={"a": [tool_call_answer(("list_dir", {})), text_answer("a")], "b": [text_answer("b")]},
     )
     agent = delegating(tmp_path, model, session=file)
     result = await agent.work("go", ignore)
@@ -264,8 +271,8 @@ async def test_what_tasks_spend_the_agent_has_spent(tmp_path: Path) -> None:  # 
     ],
 )
 async def test_a_budget_is_looked_at_before_each_task(tmp_path: Path, budget: Budget, asked: int, outcome: str) -> None:
-    script = [called(("list_dir", {})), called(("find", {"pattern": "*"})), said("done")]
-    model = Parts(delegated(("a", []), ("b", [])), said("ok"), parts={"a": [*script], "b": [*script]})
+    script = [tool_call_answer(("list_dir", {})), tool_call_answer(("find", {"pattern": "*"})), text_answer("done")]
+    model = Parts(delegated(("a", []), ("b", [])), text_answer("ok"), parts={"a": [*script], "b": [*script]})
     agent = delegating(tmp_path, model, budget=budget)
     result = await agent.work("go", ignore)
     assert (len(model.asked), result.outcome) == (asked, outcome)
@@ -275,7 +282,9 @@ async def test_a_budget_is_looked_at_before_each_task(tmp_path: Path, budget: Bu
 
 
 async def test_progress_tells_what_each_does(tmp_path: Path) -> None:  # c-s9
-    model = Parts(delegated(("a", [])), said("ok"), parts={"a": [called(("list_dir", {})), said("done")]})
+    model = Parts(
+        delegated(("a", [])), text_answer("ok"), parts={"a": [tool_call_answer(("list_dir", {})), text_answer("done")]}
+    )
     seen: list[RunEvent] = []
     await delegating(tmp_path, model).work("go", seen.append)
     told = "".join(event.text for event in seen if isinstance(event, CallProgress))
@@ -289,8 +298,8 @@ async def test_cancelled_it_cancels_its_tasks(tmp_path: Path) -> None:  # c-s9
         if isinstance(event, CallProgress) and "a: run" in event.text:
             running.set()
 
-    script: list[Response | Failure] = [called(("run", {"command": "sleep 1000"})), said("never")]
-    model = Parts(delegated(("a", []), ("b", ["a"])), said("fine"), parts={"a": script, "b": script})
+    script: list[Response | Failure] = [tool_call_answer(("run", {"command": "sleep 1000"})), text_answer("never")]
+    model = Parts(delegated(("a", []), ("b", ["a"])), text_answer("fine"), parts={"a": script, "b": script})
     agent = delegating(tmp_path, model)
     task = asyncio.ensure_future(agent.work("go", feed))
     await running.wait()
@@ -314,7 +323,7 @@ async def test_cancelled_it_cancels_its_tasks(tmp_path: Path) -> None:  # c-s9
 def test_a_flag_gives_the_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], denied: str, *, given: bool
 ) -> None:
-    model = Scripted(said("ok"))
+    model = Scripted(text_answer("ok"))
 
     @asynccontextmanager
     async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
@@ -334,10 +343,10 @@ async def test_no_more_tasks_are_taken_on_than_allowed(tmp_path: Path) -> None: 
         delegated(("a", []), ("b", [])),
         delegated(("c", []), ("d", [])),
         delegated(("c", [])),
-        said("ok"),
-        parts={name: [said(name)] for name in "abcd"},
+        text_answer("ok"),
+        parts={name: [text_answer(name)] for name in "abcd"},
     )
     agent = delegating(tmp_path, model, most=3)
     await agent.work("go", ignore)
-    assert [result.startswith("!") for result in results(agent.messages)] == [False, True, False]
+    assert [result.startswith("!") for result in tool_results(agent.messages)] == [False, True, False]
     assert sorted(model.asked) == ["a", "b", "c"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psutil  # type: ignore[import-untyped]  # it has none
 import pytest
 
-from tests.agent.working import called, results, said
+from tests.agent.working import text_answer, tool_call_answer, tool_results
 from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.hooks import MOST_FOLLOW_UPS, MOST_OUTPUT, Hook, Hooks
 from xenoglot.agent.permissions import Permissions, tools_for
@@ -64,7 +64,7 @@ def prompts(model: Scripted) -> list[str]:
 
 async def test_c_s7_a_hook_adds_to_a_prompt(tmp_path: Path) -> None:
     program = f"import os; print(event, os.environ['MODE'], '{SECRET}', sorted(os.listdir()))"
-    working, model = agent(tmp_path, said("ok"), hooks=[hook("before_prompt", program)])
+    working, model = agent(tmp_path, text_answer("ok"), hooks=[hook("before_prompt", program)])
     await working.work("Look.", lambda _: None)
     expected = "{'event': 'before_prompt', 'prompt': 'Look.'} test [redacted] ['a.txt']"
     assert prompts(model) == [f"Look.\n\n{expected}"]
@@ -72,7 +72,7 @@ async def test_c_s7_a_hook_adds_to_a_prompt(tmp_path: Path) -> None:
 
 async def test_c_s7_a_hook_stops_a_prompt(tmp_path: Path) -> None:
     hooks = [hook("before_prompt", "sys.exit('not today')"), hook("before_prompt", "open('second', 'w')")]
-    working, model = agent(tmp_path, said("ok"), hooks=hooks)
+    working, model = agent(tmp_path, text_answer("ok"), hooks=hooks)
     with pytest.raises(ConfigurationError, match="a hook stopped the prompt: not today"):
         await working.work("Look.", lambda _: None)
     assert (model.requests, working.messages, (tmp_path / "project" / "second").exists()) == ([], (), False)
@@ -82,10 +82,13 @@ async def test_c_s7_a_hook_stops_a_call(tmp_path: Path) -> None:
     seen: list[Any] = []
     program = "open('../seen', 'w').write(json.dumps(event)); sys.exit('read another file')"
     working, _ = agent(
-        tmp_path, called(READ, ("list_dir", {})), said("ok"), hooks=[hook("before_tool", program, ("read_*",))]
+        tmp_path,
+        tool_call_answer(READ, ("list_dir", {})),
+        text_answer("ok"),
+        hooks=[hook("before_tool", program, ("read_*",))],
     )
     result = await working.work("Look.", seen.append)
-    assert results(result.messages) == ["!a hook stopped the call: read another file", "a.txt (6)"]
+    assert tool_results(result.messages) == ["!a hook stopped the call: read another file", "a.txt (6)"]
     event = {"event": "before_tool", "tool": "read_file", "arguments": {"path": "a.txt"}}
     assert json.loads((tmp_path / "seen").read_text()) == event
 
@@ -95,20 +98,20 @@ async def test_c_s7_a_hook_after_a_call_adds_to_its_result(tmp_path: Path) -> No
         hook("after_tool", "print(event['result'].strip(), event['is_error'])", ("read_file",)),
         hook("after_tool", "sys.exit('not formatted')", ("read_file",)),
     ]
-    working, _ = agent(tmp_path, called(READ), said("ok"), hooks=hooks)
+    working, _ = agent(tmp_path, tool_call_answer(READ), text_answer("ok"), hooks=hooks)
     result = await working.work("Look.", lambda _: None)
-    assert results(result.messages) == ["!hello\n[hook] hello False\n[hook] not formatted"]
+    assert tool_results(result.messages) == ["!hello\n[hook] hello False\n[hook] not formatted"]
 
 
 async def test_c_s7_a_hook_after_a_prompt_sends_the_model_back_to_work(tmp_path: Path) -> None:
     program = "sys.exit(None if event['answer'] == 'better' else 'the tests fail')"
-    working, model = agent(tmp_path, said("done"), said("better"), hooks=[hook("after_prompt", program)])
+    working, model = agent(tmp_path, text_answer("done"), text_answer("better"), hooks=[hook("after_prompt", program)])
     result = await working.work("Mend it.", lambda _: None)
     assert (result.text, prompts(model)) == ("better", ["Mend it.", "the tests fail"])
 
 
 async def test_a_hook_that_is_never_content_is_not_asked_for_ever(tmp_path: Path) -> None:
-    turns = [said("done")] * (MOST_FOLLOW_UPS + 2)
+    turns = [text_answer("done")] * (MOST_FOLLOW_UPS + 2)
     working, model = agent(tmp_path, *turns, hooks=[hook("after_prompt", "sys.exit('no')")])
     result = await working.work("Mend it.", lambda _: None)
     assert (result.outcome, len(model.requests)) == ("answered", MOST_FOLLOW_UPS + 1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import called, said
+from tests.agent.working import text_answer, tool_call_answer
 from tests.architecture.tree import ROOT
 from xenoglot import cli
 from xenoglot.backends.scripted import Scripted
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 DEADLINE = 120.0
 SECRET = "sk-0123456789-secret"
-WRITE = called(("write_file", {"path": "made.txt", "content": "one\n"}))
+WRITE = tool_call_answer(("write_file", {"path": "made.txt", "content": "one\n"}))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def session_id(noted: str) -> str:
 def test_a_prompt_is_worked_on_and_the_answer_printed(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = play(called(("read_file", {"path": "a.txt"})), said("It says hello."))
+    model = play(tool_call_answer(("read_file", {"path": "a.txt"})), text_answer("It says hello."))
     assert cli.main(["agent", "what is in a.txt?", "--plain"]) == 0
     out, err = capsys.readouterr()
     assert out == "It says hello.\n"
@@ -92,7 +92,7 @@ def test_a_prompt_is_worked_on_and_the_answer_printed(
     ],
 )
 def test_flags_say_what_it_may_do(play: Callable[..., Scripted], flags: list[str], more: set[str]) -> None:
-    model = play(said("ok"))
+    model = play(text_answer("ok"))
     assert cli.main(["agent", "go", "--no-session", *flags]) == 0
     assert names(model) - {"list_dir", "read_file", "find", "search", "plan"} == more
 
@@ -114,7 +114,7 @@ def test_a_command_is_answered_without_the_model(  # noqa: PLR0913, PLR0917  fix
     typed: str,
     out: str,
 ) -> None:
-    model = play(said("paid for"))
+    model = play(text_answer("paid for"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
     assert cli.main(["agent", *arguments]) == 0
     assert (capsys.readouterr(), model.requests) == ((out, ""), [])
@@ -124,7 +124,7 @@ def test_a_command_is_answered_without_the_model(  # noqa: PLR0913, PLR0917  fix
 def test_a_misspelt_command_is_a_mistake_and_a_path_is_a_prompt(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = play(said("Users."))
+    model = play(text_answer("Users."))
     assert cli.main(["agent", "/stauts"]) == cli.MISUSE
     assert "did you mean `/status`?" in capsys.readouterr().err
     assert (cli.main(["agent", "/etc/passwd what is it?", "--no-session"]), len(model.requests)) == (0, 1)
@@ -161,7 +161,7 @@ def test_a_person_is_asked_before_anything_is_changed(  # noqa: PLR0913  a case 
     written: bool,
     told: str,
 ) -> None:
-    model = play(WRITE, said("ok"))
+    model = play(WRITE, text_answer("ok"))
     typing(monkeypatch, *answers)
     assert cli.main(["agent", "go", "--plain"]) == 0
     assert (folder / "made.txt").exists() is written
@@ -169,8 +169,8 @@ def test_a_person_is_asked_before_anything_is_changed(  # noqa: PLR0913  a case 
 
 
 def test_always_is_asked_once(play: Callable[..., Scripted], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    again = called(("write_file", {"path": "too.txt", "content": "two\n"}), first=2)
-    play(WRITE, again, said("ok"))
+    again = tool_call_answer(("write_file", {"path": "too.txt", "content": "two\n"}), first=2)
+    play(WRITE, again, text_answer("ok"))
     typing(monkeypatch, "always")
     assert cli.main(["agent", "go", "--plain"]) == 0
     assert (folder / "too.txt").exists()
@@ -179,7 +179,7 @@ def test_always_is_asked_once(play: Callable[..., Scripted], folder: Path, monke
 def test_a_conversation_goes_on_until_the_person_leaves(
     play: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = play(said("one"), said("two"))
+    model = play(text_answer("one"), text_answer("two"))
     typing(monkeypatch, "first", "", "/help", "/tools", "/usage", "second", "/exit", "never")
     assert cli.main(["agent", "--plain"]) == 0
     out, err = capsys.readouterr()
@@ -192,7 +192,7 @@ def test_a_conversation_goes_on_until_the_person_leaves(
 def test_a_session_is_listed_and_gone_on_with(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = play(said("one"), said("two"), said("three"))
+    model = play(text_answer("one"), text_answer("two"), text_answer("three"))
     assert cli.main(["agent", "first\nthing", "--plain"]) == 0
     name = session_id(capsys.readouterr().err)
     assert cli.main(["agent", "--sessions"]) == 0
@@ -209,7 +209,9 @@ def test_nothing_secret_is_kept_or_printed(
     play: Callable[..., Scripted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:  # c-w15
     monkeypatch.setenv("MODEL_KEY", SECRET)
-    model = play(called(("run", {"command": f"echo [$MODEL_KEY] {SECRET}"})), said(f"The key is {SECRET}."))
+    model = play(
+        tool_call_answer(("run", {"command": f"echo [$MODEL_KEY] {SECRET}"})), text_answer(f"The key is {SECRET}.")
+    )
     flags = ["--upstream", "http://127.0.0.1:9", "--model", "m", "--key-env", "MODEL_KEY", "--allow-shell", "--json"]
     assert cli.main(["agent", f"is it {SECRET}?", *flags]) == 0
     kept = "".join(path.read_text() for path in (tmp_path / "state").rglob("*.jsonl"))
@@ -219,7 +221,7 @@ def test_nothing_secret_is_kept_or_printed(
 
 
 def test_events_are_printed_as_json(play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]) -> None:
-    play(called(("run", {"command": "echo hello"})), said("Said."))
+    play(tool_call_answer(("run", {"command": "echo hello"})), text_answer("Said."))
     assert cli.main(["agent", "go", "--json", "--allow-shell"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     kinds = [event["event"] for event in events]
@@ -246,12 +248,12 @@ REFUSAL = Response(candidates=(Candidate(finish=Finish(reason="refusal")),))
 @pytest.mark.parametrize(
     ("turns", "flags", "code", "told"),
     [
-        pytest.param([said("ok")], [], 0, "", id="answered"),
+        pytest.param([text_answer("ok")], [], 0, "", id="answered"),
         pytest.param([Failure(kind="permission", message="not you")], [], 2, "failed: not you", id="failed"),
-        pytest.param([called(("list_dir", {}))], ["--max-rounds", "1"], 4, "limit: ", id="limit"),
-        pytest.param([called(("list_dir", {}))], ["--max-calls", "1"], 5, "budget: ", id="budget-of-calls"),
-        pytest.param([said("ok")], ["--max-tokens-total", "1"], 5, "budget: ", id="budget-of-tokens"),
-        pytest.param([said("ok")], ["--max-seconds", "0"], 5, "budget: ", id="budget-of-seconds"),
+        pytest.param([tool_call_answer(("list_dir", {}))], ["--max-rounds", "1"], 4, "limit: ", id="limit"),
+        pytest.param([tool_call_answer(("list_dir", {}))], ["--max-calls", "1"], 5, "budget: ", id="budget-of-calls"),
+        pytest.param([text_answer("ok")], ["--max-tokens-total", "1"], 5, "budget: ", id="budget-of-tokens"),
+        pytest.param([text_answer("ok")], ["--max-seconds", "0"], 5, "budget: ", id="budget-of-seconds"),
         pytest.param([REFUSAL], [], 6, "refused: ", id="refused"),
     ],
 )
@@ -271,7 +273,7 @@ def test_the_exit_code_tells_how_it_ended(  # noqa: PLR0913, PLR0917  a case has
 def test_a_budget_is_one_for_the_whole_session(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    play(said("ok"))
+    play(text_answer("ok"))
     assert cli.main(["agent", "go", "--plain"]) == 0
     name = session_id(capsys.readouterr().err)
     assert cli.main(["agent", "go", "--plain", "--resume", name, "--max-tokens-total", "15"]) == 5
@@ -297,7 +299,7 @@ def test_a_budget_is_one_for_the_whole_session(
 def test_a_mistake_is_one_line(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str], flags: list[str], told: str
 ) -> None:
-    play(said("never"))
+    play(text_answer("never"))
     assert cli.main(["agent", *flags]) == 2
     err = capsys.readouterr().err
     assert told in err
@@ -322,7 +324,7 @@ def test_tools_of_mcp_servers_are_asked_for_or_allowed(  # noqa: PLR0913, PLR091
 ) -> None:
     server = {"command": sys.executable, "args": ["-m", "tests.tools.mcp_server"], "cwd": str(ROOT)}
     (folder.parent / "servers.json").write_text(json.dumps({"mcpServers": {"my": server}}))
-    model = play(called(("my__add", {"a": 2, "b": 3})), said("ok"))
+    model = play(tool_call_answer(("my__add", {"a": 2, "b": 3})), text_answer("ok"))
     if answers is not None:
         typing(monkeypatch, *answers)
     assert cli.main(["agent", "go", "--mcp", "../servers.json", "--plain", *flags]) == code
@@ -330,7 +332,7 @@ def test_tools_of_mcp_servers_are_asked_for_or_allowed(  # noqa: PLR0913, PLR091
 
 
 def test_a_session_stays_in_its_folder(play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]) -> None:
-    play(said("one"))
+    play(text_answer("one"))
     assert cli.main(["agent", "go", "--plain"]) == 0
     name = session_id(capsys.readouterr().err)
     assert cli.main(["agent", "go", "--plain", "--folder", "..", "--resume", name]) == 2
@@ -343,14 +345,14 @@ def test_a_model_of_a_configuration_file_is_named(play: Callable[..., Scripted],
         '[upstreams.main]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9"\n'
         '[[models]]\nname = "*"\nupstream = "main"\n'
     )
-    model = play(said("ok"))
+    model = play(text_answer("ok"))
     assert cli.main(["agent", "go", "--no-session", "--config", str(file), "--model", "large"]) == 0
     assert model.requests[0].model == "large"
 
 
 @pytest.mark.parametrize("flags", [[], ["-"]])
 def test_a_prompt_comes_from_a_pipe(play: Callable[..., Scripted], flags: list[str]) -> None:
-    model = play(said("ok"))
+    model = play(text_answer("ok"))
     assert cli.main(["agent", *flags, "--no-session"]) == 0
     assert "from the pipe" in str(model.requests[0].messages[-1])
 
@@ -391,7 +393,7 @@ def test_work_that_was_stopped_can_be_gone_on_with(
         assert process.wait(DEADLINE) == code
     finally:
         process.kill()
-    model = play(said("fine"))
+    model = play(text_answer("fine"))
     assert cli.main(["agent", "go on", "--continue", "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (ended,) = [event for event in events if event["event"] == "run_ended"]
@@ -411,7 +413,7 @@ def test_each_of_several_keys_in_one_variable_is_kept_secret(
     (folder / "x.toml").write_text(
         '[upstreams.a]\ndialect = "chat"\nbase_url = "http://127.0.0.1:1"\nkey_env = "OURS"\n'
     )
-    play(called(("run", {"command": f"echo {SECRET}; env | grep -e COPY -e OURS; true"})), said("ok"))
+    play(tool_call_answer(("run", {"command": f"echo {SECRET}; env | grep -e COPY -e OURS; true"})), text_answer("ok"))
     assert cli.main(["agent", "go", "--config", "x.toml", "--allow-shell", "--json"]) == 0
     out = capsys.readouterr().out
     assert SECRET not in out
@@ -422,7 +424,7 @@ def test_a_folder_may_have_a_name_that_is_no_text(
     play: Callable[..., Scripted], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkdir(os.fsencode(folder) + b"/odd\xff")  # noqa: PTH102  a name that `Path` has no literal for
-    model = play(said("ok"), said("ok"))
+    model = play(text_answer("ok"), text_answer("ok"))
     flags = ["--folder", os.fsdecode(b"odd\xff"), "--system", os.fsdecode(b"\xff"), "--plain"]
     assert cli.main(["agent", "go", *flags]) == 0
     assert cli.main(["agent", "go on", "--continue", *flags]) == 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.agent.working import ALL, called, results, said
+from tests.agent.working import ALL, text_answer, tool_call_answer, tool_results
 from xenoglot import cli
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.policy import OWN, Policy, checked, policy_of
@@ -42,7 +42,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
 
-    def work(policy: str, *flags: str, turns: tuple[Response, ...] = (said("ok"),)) -> tuple[int, Scripted]:
+    def work(policy: str, *flags: str, turns: tuple[Response, ...] = (text_answer("ok"),)) -> tuple[int, Scripted]:
         (tmp_path / "policy.toml").write_text(policy)
         model = Scripted(*turns)
 
@@ -116,9 +116,9 @@ def test_variables_are_set_for_commands_and_secrets_are_not_shown(
     _, model = work(
         '[env]\nMODE = "test"\nDEPLOY_TOKEN = { from = "OURS" }',
         "--allow-shell",
-        turns=(called(("run", {"command": "echo $MODE ${#DEPLOY_TOKEN} $DEPLOY_TOKEN"})), said("ok")),
+        turns=(tool_call_answer(("run", {"command": "echo $MODE ${#DEPLOY_TOKEN} $DEPLOY_TOKEN"})), text_answer("ok")),
     )
-    assert results(model.requests[1].messages) == [f"test {len(SECRET)} [redacted]"]
+    assert tool_results(model.requests[1].messages) == [f"test {len(SECRET)} [redacted]"]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_long_result_is_cut() -> None:
     assert (len(lines), lines[-1]) == (MOST_LINES + 1, "  [60 more lines]")
 
 
-def asked(call: ToolCall, *answers: str) -> tuple[list[bool | str], str]:
+def approval_prompt(call: ToolCall, *answers: str) -> tuple[list[bool | str], str]:
     notes = io.StringIO()
     screen = PlainScreen(io.StringIO(), notes, io.StringIO("".join(f"{answer}\n" for answer in answers)))
     return [screen.approve(call) for _ in range(2)], notes.getvalue()
@@ -100,16 +100,18 @@ def asked(call: ToolCall, *answers: str) -> tuple[list[bool | str], str]:
     ],
 )
 def test_a_person_says_yes_no_always_or_why_not(answers: list[str], expected: list[bool | str]) -> None:
-    assert asked(CALL, *answers)[0] == expected
+    assert approval_prompt(CALL, *answers)[0] == expected
 
 
 def test_all_of_a_call_is_shown_before_it_is_allowed() -> None:
     command = "echo fine\n" + "#" * 3000 + ATTACK + " && rm -rf ~"
-    notes = asked(ToolCall(id="1", name="run", arguments=json.dumps({"command": command, "seconds": 3})), "n")[1]
+    notes = approval_prompt(
+        ToolCall(id="1", name="run", arguments=json.dumps({"command": command, "seconds": 3})), "n"
+    )[1]
     assert "  command:\n  | echo fine\n  | ####" in notes
     assert "&& rm -rf ~\n  seconds:\n  | 3\n" in notes
     assert not set("\x1b\x07\r\u202e") & set(notes)
-    assert "| not json" in asked(ToolCall(id="1", name="run", arguments="not json"), "n")[1]
+    assert "| not json" in approval_prompt(ToolCall(id="1", name="run", arguments="not json"), "n")[1]
 
 
 class Interrupted(io.StringIO):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import agent_in, assert_valid, called, said
+from tests.agent.working import agent_in, assert_valid, text_answer, tool_call_answer
 from xenoglot import cli
 from xenoglot.agent import slash
 from xenoglot.agent.agent import AgentSettings
@@ -41,7 +41,7 @@ PLAN = '{"steps": [{"step": "look", "status": "done"}, {"step": "mend"}]}'
 
 
 def here_in(folder: Path, session: SessionFile | None = None) -> slash.SlashContext:
-    agent = agent_in(folder, Scripted(said("never")), ASKED, session, MANNER)
+    agent = agent_in(folder, Scripted(text_answer("never")), ASKED, session, MANNER)
     return slash.SlashContext(agent=agent, folder="project", window={"small": 4096}.get)
 
 
@@ -145,7 +145,7 @@ def test_anything_else_is_a_prompt(tmp_path: Path, text: str) -> None:
 
 
 async def test_a_model_is_changed_for_what_follows(tmp_path: Path) -> None:
-    model = Scripted(said("one"), said("two"))
+    model = Scripted(text_answer("one"), text_answer("two"))
     agent = agent_in(tmp_path, model, manner=AgentSettings(system="Work.", options={"model": "small", "max_tokens": 9}))
     here = slash.SlashContext(agent=agent, folder="project", window=lambda _: None)
     await agent.work("first", lambda _: None)
@@ -154,15 +154,15 @@ async def test_a_model_is_changed_for_what_follows(tmp_path: Path) -> None:
     assert [(request.model, request.sampling.max_tokens) for request in model.requests] == [("small", 9), ("large", 9)]
 
 
-def kept(tmp_path: Path) -> Sessions:
+def stored_sessions(tmp_path: Path) -> Sessions:
     return Sessions(tmp_path / "state", Redactor())
 
 
 async def test_a_conversation_is_shortened_and_kept_so(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("word " * 900)
-    session = kept(tmp_path).begin(ID, created=0, workspace="w", model=None)
-    calls = [called(("read_file", {"path": "a.txt"}), first=number) for number in range(8)]
-    model = Scripted(*calls, said("done"))
+    session = stored_sessions(tmp_path).begin(ID, created=0, workspace="w", model=None)
+    calls = [tool_call_answer(("read_file", {"path": "a.txt"}), first=number) for number in range(8)]
+    model = Scripted(*calls, text_answer("done"))
     agent = agent_in(tmp_path, model, session=session)
     here = slash.SlashContext(agent=agent, folder="project", window=lambda _: None)
     assert typed(here, "/compact") == ["there is nothing to shorten"]
@@ -171,7 +171,7 @@ async def test_a_conversation_is_shortened_and_kept_so(tmp_path: Path) -> None:
     (line,) = typed(here, "/compact")
     assert line.startswith("the conversation was shortened: about ")
     session.close()
-    again = kept(tmp_path).resume(ID)
+    again = stored_sessions(tmp_path).resume(ID)
     assert again.session.messages == agent.messages
     again.close()
     assert_valid(agent.messages)
@@ -179,14 +179,14 @@ async def test_a_conversation_is_shortened_and_kept_so(tmp_path: Path) -> None:
 
 
 async def test_a_new_conversation_is_the_same_session(tmp_path: Path) -> None:
-    session = kept(tmp_path).begin(ID, created=0, workspace="w", model=None)
-    agent = agent_in(tmp_path, Scripted(said("done")), session=session)
+    session = stored_sessions(tmp_path).begin(ID, created=0, workspace="w", model=None)
+    agent = agent_in(tmp_path, Scripted(text_answer("done")), session=session)
     here = slash.SlashContext(agent=agent, folder="project", window=lambda _: None)
     await agent.work("go", lambda _: None)
     spent = agent.spent
     typed(here, "/clear")
     session.close()
-    again = kept(tmp_path).resume(ID)
+    again = stored_sessions(tmp_path).resume(ID)
     again.close()
     assert (again.session.messages, again.session.spent) == ((), spent)
     assert agent.messages == ()
@@ -199,7 +199,7 @@ def test_commands_stand_between_prompts(
         def isatty(self) -> bool:
             return True
 
-    model = Scripted(said("one"), said("two"))
+    model = Scripted(text_answer("one"), text_answer("two"))
 
     @asynccontextmanager
     async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:

@@ -28,12 +28,12 @@ ALL = Permissions(write="yes", shell="yes")  # noqa: S604  a permission
 USAGE = Usage(input_tokens=10, output_tokens=5)
 
 
-def said(text: str) -> Response:
+def text_answer(text: str) -> Response:
     """Return an answer in words, which ends the work."""
     return _response((Text(text=text),), Finish(reason="stop"))
 
 
-def called(*calls: tuple[str, dict[str, object]], first: int = 1) -> Response:
+def tool_call_answer(*calls: tuple[str, dict[str, object]], first: int = 1) -> Response:
     """Return an answer that calls tools; their ids count from `first`."""
     parts = tuple(
         ToolCall(id=f"call_{number}", name=name, arguments=msgspec.json.encode(arguments).decode())
@@ -59,7 +59,7 @@ def agent_in(
     return Agent(AsyncClient(model), tools, manner or AgentSettings(system="Work."), session)
 
 
-def results(messages: Sequence[Message]) -> list[str]:
+def tool_results(messages: Sequence[Message]) -> list[str]:
     """Return what tools have answered, in order: an exclamation mark before errors."""
     return [
         ("!" if part.is_error else "") + "".join(piece.text for piece in part.content if isinstance(piece, Text))

@@ -66,7 +66,7 @@ def talker(_request: Request) -> Iterator[Said]:
     yield Finish(reason="tool_calls")
 
 
-def whole(_request: Request) -> Response:
+def whole_response(_request: Request) -> Response:
     return WHOLE
 
 
@@ -118,26 +118,26 @@ async def events_of(backend: Callable) -> list[Event]:
         return [event async for batch in answer.batches for event in batch]
 
 
-def said(*parts: object, finish: Finish = STOP, usage: Usage | None = None) -> Response:
+def response_of(*parts: object, finish: Finish = STOP, usage: Usage | None = None) -> Response:
     return Response(candidates=(Candidate(content=parts, finish=finish),), usage=usage)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("function", "response"),
     [
-        pytest.param(plain, said(Text(text="one two")), id="R-S1-function"),
-        pytest.param(coroutine, said(Text(text="one two")), id="coroutine"),
-        pytest.param(generator, said(Text(text="one two")), id="A5-generator"),
-        pytest.param(async_generator, said(Text(text="one two")), id="async-generator"),
-        pytest.param(iterator, said(Text(text="one two")), id="iterator"),
-        pytest.param(later, said(Text(text="one two")), id="asynchronous-iterator"),
-        pytest.param(in_time, said(Text(text="one two")), id="coroutine-that-gives-a-generator"),
-        pytest.param(half_a_character, said(Text(text="a\ufffd\U0001f600")), id="half-a-character"),
-        pytest.param(whole, WHOLE, id="a-whole-response"),
-        pytest.param(silent, said(), id="pitfall-73-nothing-said"),
+        pytest.param(plain, response_of(Text(text="one two")), id="R-S1-function"),
+        pytest.param(coroutine, response_of(Text(text="one two")), id="coroutine"),
+        pytest.param(generator, response_of(Text(text="one two")), id="A5-generator"),
+        pytest.param(async_generator, response_of(Text(text="one two")), id="async-generator"),
+        pytest.param(iterator, response_of(Text(text="one two")), id="iterator"),
+        pytest.param(later, response_of(Text(text="one two")), id="asynchronous-iterator"),
+        pytest.param(in_time, response_of(Text(text="one two")), id="coroutine-that-gives-a-generator"),
+        pytest.param(half_a_character, response_of(Text(text="a\ufffd\U0001f600")), id="half-a-character"),
+        pytest.param(whole_response, WHOLE, id="a-whole-response"),
+        pytest.param(silent, response_of(), id="pitfall-73-nothing-said"),
         pytest.param(
             talker,
-            said(
+            response_of(
                 Reasoning(text="hm"),
                 Text(text="Let me look."),
                 ToolCall(id="1", name="look", arguments="{}"),

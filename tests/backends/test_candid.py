@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, refusal
+from tests.client.scripts import HELLO, HELLO_STREAMED, error_answer
 from xenoglot.backends.backend import Answer, Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.http.timeouts import Deadlines
@@ -38,7 +38,7 @@ async def answered(script: Steps, *, candid: bool) -> Answer | Failure:
     [pytest.param(401, "authentication", id="401"), pytest.param(403, "permission", id="403")],
 )
 async def test_a_refused_key(status: int, kind: str) -> None:
-    script = refusal(status, {"message": "the key sk-secret-1 is old", "code": "old_key"})
+    script = error_answer(status, {"message": "the key sk-secret-1 is old", "code": "old_key"})
     told = await answered(script, candid=True)
     assert isinstance(told, Failure)
     assert (told.kind, told.status, told.code, told.request_id) == (kind, status, "old_key", "req-7")
@@ -51,7 +51,7 @@ async def test_a_refused_key(status: int, kind: str) -> None:
 
 
 async def test_a_fault_of_the_server() -> None:
-    script = refusal(500, {"message": "line 3 of /srv/app.py", "type": "server_error"})
+    script = error_answer(500, {"message": "line 3 of /srv/app.py", "type": "server_error"})
     told, hidden = await answered(script, candid=True), await answered(script, candid=False)
     assert isinstance(told, Failure)
     assert isinstance(hidden, Failure)

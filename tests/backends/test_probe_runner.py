@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.backends.wire import answering, leakless, response, serving
-from tests.providers.quirky import Quirky, asked_of
+from tests.backends.wire import leakless, respond_with, response, serving
+from tests.providers.quirky import Quirky, probe_report
 from xenoglot.backends.probe_runner import ask_everything
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.target import Target
@@ -27,7 +27,7 @@ KEY = "sk-a-key-that-nobody-may-see"
 HEAD = re.compile(rb"(GET|POST) (\S+) HTTP/1.1\r\n")
 
 
-def asked(request: bytes) -> ProbeRequest:
+def probe_request(request: bytes) -> ProbeRequest:
     """A request of the wire as the question that it was."""
     head, _, body = request.partition(b"\r\n\r\n")
     found = HEAD.match(head)
@@ -49,13 +49,13 @@ def on_the_wire(reply: ProbeResponse, *fields: str) -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + reply.body
 
 
-def speaking(server: Quirky, heard: Callable[[bytes], bytes | None] = lambda _: None) -> Script:
+def quirky_script(server: Quirky, heard: Callable[[bytes], bytes | None] = lambda _: None) -> Script:
     """A script that has `server` answer, where `heard` has no answer of its own."""
 
     async def script(peer: Peer) -> None:
         while True:
             request = await peer.request()
-            peer.send(heard(request) or on_the_wire(server.reply(asked(request))))
+            peer.send(heard(request) or on_the_wire(server.reply(probe_request(request))))
 
     return script
 
@@ -63,14 +63,14 @@ def speaking(server: Quirky, heard: Callable[[bytes], bytes | None] = lambda _: 
 @leakless
 async def test_the_wire_makes_no_difference() -> None:
     target = Target(max_tokens_field="max_completion_tokens", stop_limit=1, forced_tools=False, stream_usage=False)
-    async with serving(speaking(Quirky({"chat": target}))) as wire:
+    async with serving(quirky_script(Quirky({"chat": target}))) as wire:
         options = ProbeOptions(base_url=wire.url, dialects=("chat", "messages"))
-        assert await ask_everything(options, patience=9.0) == asked_of(Quirky({"chat": target}), probe(options))
+        assert await ask_everything(options, patience=9.0) == probe_report(Quirky({"chat": target}), probe(options))
 
 
 @leakless
 async def test_a_refused_connection_is_one_line() -> None:
-    async with serving(answering()) as wire:
+    async with serving(respond_with()) as wire:
         url = wire.url
     with pytest.raises(FailureError) as caught:
         await ask_everything(ProbeOptions(base_url=url), patience=9.0)
@@ -85,7 +85,7 @@ async def test_a_server_that_is_asked_too_often_is_waited_for() -> None:
     def heard(_request: bytes) -> bytes | None:
         return b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n" if next(busy, False) else None
 
-    async with serving(speaking(Quirky({"chat": Target()}), heard)) as wire:
+    async with serving(quirky_script(Quirky({"chat": Target()}), heard)) as wire:
         report = await ask_everything(
             ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0, say=told.append
         )
@@ -114,7 +114,7 @@ async def test_a_server_is_asked_again_as_the_failure_policy_says(status: int, *
 @leakless
 async def test_a_server_that_stays_busy_is_not_judged() -> None:
     busy = b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n"
-    async with serving(speaking(Quirky({}), lambda _: busy)) as wire:
+    async with serving(quirky_script(Quirky({}), lambda _: busy)) as wire:
         report = await ask_everything(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
     assert [(one.what, one.verdict) for one in report.findings] == [("models", "not seen"), ("speaks", "not asked")]
 
@@ -126,7 +126,7 @@ async def test_no_key_is_told() -> None:
         return response(body, "content-type: application/json").replace(b"200 OK", b"401 No")
 
     told: list[str] = []
-    async with serving(speaking(Quirky({}), heard)) as wire:
+    async with serving(quirky_script(Quirky({}), heard)) as wire:
         options = ProbeOptions(base_url=wire.url, keyed=True)
         report = await ask_everything(options, key=KEY, patience=9.0, say=told.append)
     assert (KEY.encode() in msgspec.json.encode(report), KEY in "".join(told)) == (False, False)
@@ -139,7 +139,7 @@ async def test_a_key_is_shown_as_the_server_wants_it() -> None:
         refusal = response(b'{"type":"error","error":{"type":"authentication_error","message":"who?"}}')
         return None if b"authorization: Bearer " in request else refusal.replace(b"200 OK", b"401 No")
 
-    async with serving(speaking(Quirky({"messages": Target()}), heard)) as wire:
+    async with serving(quirky_script(Quirky({"messages": Target()}), heard)) as wire:
         options = ProbeOptions(base_url=wire.url, dialects=("messages",), keyed=True)
         report = await ask_everything(options, key=KEY, patience=9.0)
     assert (report.faces, report.auth) == (("messages",), {"messages": "bearer"})
@@ -156,7 +156,7 @@ async def test_answers_that_break_off_are_told_so() -> None:
         while True:
             request = await peer.request()
             broken = heard(request)
-            peer.send(broken or on_the_wire(server.reply(asked(request))))
+            peer.send(broken or on_the_wire(server.reply(probe_request(request))))
             if broken:
                 peer.close()
                 return

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.backends.own import tiny
-from tests.backends.own.asking import asked, call, events, lost, turn
+from tests.backends.own.asking import call, events, lost, request_of, turn
 from tests.backends.own.engines import ChatTokenizer, Engine
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import EventAnswer
@@ -61,7 +61,7 @@ SPOKEN: Final[tuple[Event, ...]] = (
 
 def asking(wanted: JSON, *, stream: bool, dialect: str = "chat", sampling: Sampling | None = None) -> Call:
     """A call that says `wanted` of timings."""
-    request = asked(turn("user", "abc"), sampling=sampling)
+    request = request_of(turn("user", "abc"), sampling=sampling)
     extra = Extra(dialect=dialect, fields={"timings_per_token": wanted})
     return replace(call(replace(request, stream=stream, extra=extra)), dialect=dialect)
 

@@ -1,6 +1,6 @@
-"""A raw TCP server that does what a script says, and a stage on which a test leaves nothing behind.
+"""A raw TCP server that does what a script says, and a decorator that checks that a test leaves nothing open.
 
-Nothing here sleeps. Scripts wait for the other side or for an event; time passes when a test pushes `ClockLoop` on.
+Nothing here sleeps. Scripts wait for the other side or an event; time passes when a test advances `ManualClockLoop`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     Script = Callable[["Peer"], Awaitable[None]]
-    Scene = Callable[..., Coroutine[object, object, None]]
+    Scenario = Callable[..., Coroutine[object, object, None]]
 
 LENGTH = re.compile(rb"content-length: (\d+)")
 LINGER_NOT = struct.pack("ii", 1, 0)
@@ -34,7 +34,7 @@ PATIENCE = 1_000
 """Turns of the loop within which something expected to happen at once must have happened."""
 
 
-class ClockLoop(asyncio.SelectorEventLoop):
+class ManualClockLoop(asyncio.SelectorEventLoop):
     """A real loop with real sockets whose clock stands until it is pushed on: an hour's deadline passes at once."""
 
     now = 1_000.0
@@ -43,10 +43,10 @@ class ClockLoop(asyncio.SelectorEventLoop):
         return self.now
 
 
-async def push(seconds: float) -> None:
-    """Let that much time pass on the running `ClockLoop`, and let what is due happen."""
+async def advance(seconds: float) -> None:
+    """Let that much time pass on the running `ManualClockLoop`, and let what is due happen."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, ClockLoop)
+    assert isinstance(loop, ManualClockLoop)
     await turns()
     loop.now += seconds
     await turns()
@@ -126,7 +126,7 @@ class Peer:
             pass
 
 
-class Wire:
+class RawServer:
     """A listening server and whoever connected."""
 
     def __init__(self, script: Script) -> None:
@@ -141,7 +141,7 @@ class Wire:
         """What each connection asked."""
         return [peer.requests for peer in self.peers]
 
-    def asked(self) -> list[int]:
+    def requested(self) -> list[int]:
         """How many requests each connection has brought."""
         return [len(peer.requests) for peer in self.peers]
 
@@ -173,9 +173,11 @@ class Wire:
 
 
 @asynccontextmanager
-async def serving(script: Script, *, tls: ssl.SSLContext | None = None, path: str | None = None) -> AsyncIterator[Wire]:
+async def serving(
+    script: Script, *, tls: ssl.SSLContext | None = None, path: str | None = None
+) -> AsyncIterator[RawServer]:
     """Play `script` for every connection, on a port of the loopback interface or a unix socket."""
-    wire = Wire(script)
+    wire = RawServer(script)
     if path is None:
         wire.server = await asyncio.start_server(wire.accept, "127.0.0.1", 0, ssl=tls)
         wire.url = f"{'https' if tls else 'http'}://127.0.0.1:{wire.server.sockets[0].getsockname()[1]}"
@@ -190,7 +192,7 @@ async def serving(script: Script, *, tls: ssl.SSLContext | None = None, path: st
         await turns()
 
 
-def answering(*responses: bytes) -> Script:
+def respond_with(*responses: bytes) -> Script:
     """One response per request, then silence."""
 
     async def script(peer: Peer) -> None:
@@ -213,11 +215,11 @@ async def collect(body: AsyncIterator[bytes], pieces: list[bytes]) -> None:
         pieces.append(piece)  # noqa: PERF401 - a comprehension would lose them with the error
 
 
-def leakless(test: Scene) -> Callable[..., None]:
-    """Run an async test on a `ClockLoop` of its own; then no task, socket or unhandled error may be left."""
+def leakless(test: Scenario) -> Callable[..., None]:
+    """Run an async test on a `ManualClockLoop` of its own; then no task, socket or unhandled error may be left."""
 
     @functools.wraps(test)
-    def run(*, make_loop: Callable[[], asyncio.AbstractEventLoop] = ClockLoop, **arguments: object) -> None:
+    def run(*, make_loop: Callable[[], asyncio.AbstractEventLoop] = ManualClockLoop, **arguments: object) -> None:
         complaints: list[object] = []
 
         async def scene() -> None:
@@ -235,7 +237,7 @@ def leakless(test: Scene) -> Callable[..., None]:
     return run
 
 
-def on_each_loop(test: Scene) -> Callable[..., None]:
+def on_each_loop(test: Scenario) -> Callable[..., None]:
     """The same, once on asyncio's own loop and once on uvloop's."""
     run = leakless(test)
     parameters = [*inspect.signature(test).parameters.values(), MAKE_LOOP]

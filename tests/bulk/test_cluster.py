@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]  # it has none
 import pytest
 
 from tests.bulk.batches import ids, numbers, running, write_input
-from tests.bulk.test_killed import PATIENCE, XENOGLOT, asked, has_been_asked, whole
+from tests.bulk.test_killed import PATIENCE, XENOGLOT, complete_lines, has_received, requested_lines
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome, decode_line
 from xenoglot.bulk.cluster import GONE, RESTING_SECONDS, ActorPool, _of_this_machine, connect, opened
 from xenoglot.bulk.line_request import LineReport
@@ -77,19 +77,19 @@ def test_neither_the_death_of_the_run_nor_that_of_a_worker_costs_a_line(tmp_path
         command = [XENOGLOT, "batch", str(source), str(output), "--upstream", f"{upstream.url}/v1"]
         command += ["--concurrency", str(CONCURRENCY), "--ray", nodes.address]
         with running(*command) as run:
-            upstream.wait(lambda: has_been_asked(upstream, 60), PATIENCE)
+            upstream.wait(lambda: has_received(upstream, 60), PATIENCE)
             run.kill()
         nodes.settle()  # until they learn that nobody waits, actors go on with what they were at
         upstream.script(ScriptRule(steps=ready, times=40), (WaitEvent("go"), *ready))
-        before, first = whole(output), asked(upstream)
+        before, first = complete_lines(output), requested_lines(upstream)
         with running(*command) as run:
-            upstream.wait(lambda: has_been_asked(upstream, len(first) + 40 + CONCURRENCY), PATIENCE)
+            upstream.wait(lambda: has_received(upstream, len(first) + 40 + CONCURRENCY), PATIENCE)
             workers = nodes.workers()
-            at_the_kill = whole(output)
+            at_the_kill = complete_lines(output)
             workers[0].kill()
             upstream.release("go")
             _, said = run.communicate(timeout=PATIENCE)
-        second = asked(upstream)[len(first) :]
+        second = requested_lines(upstream)[len(first) :]
     assert (run.returncode, b"200 of 200 lines answered" in said) == (0, True), said
     assert len(workers) == 2
     assert numbers(output) == dict.fromkeys(range(1, COUNT + 1), 1)

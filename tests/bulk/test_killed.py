@@ -33,18 +33,18 @@ class Life(NamedTuple):
     asked: list[int]
 
 
-def asked(upstream: Upstream) -> list[int]:
+def requested_lines(upstream: Upstream) -> list[int]:
     """The lines that were asked of the upstream, in order."""
     words = [request.json["messages"][0]["content"] for request in upstream.requests]
     return [int(word.removeprefix("What is ").removesuffix("?")) for word in words]
 
 
-def has_been_asked(upstream: Upstream, times: int) -> bool:
+def has_received(upstream: Upstream, times: int) -> bool:
     """Whether so many requests have come."""
     return len(upstream.requests) >= times
 
 
-def whole(output: Path) -> set[int]:
+def complete_lines(output: Path) -> set[int]:
     """The lines that stand in an output; one that is cut off does not."""
     if not output.exists():
         return set()
@@ -62,14 +62,14 @@ def test_a_thousand_lines_survive_three_kills(tmp_path: Path, more: Sequence[str
         command = [XENOGLOT, "batch", str(source), str(output), "--upstream", f"{upstream.url}/v1", *more]
         command += ["--concurrency", str(CONCURRENCY)]
         for most in (*KILLS, None):
-            before, so_far = whole(output), len(upstream.requests)
+            before, so_far = complete_lines(output), len(upstream.requests)
             with running(*command) as run:
                 if most is not None:
-                    upstream.wait(partial(has_been_asked, upstream, most), PATIENCE)
+                    upstream.wait(partial(has_received, upstream, most), PATIENCE)
                     run.send_signal(signal.SIGKILL)
                 run.communicate(timeout=PATIENCE)
             assert run.returncode == (0 if most is None else -signal.SIGKILL)
-            lives.append(Life(before, asked(upstream)[so_far:]))
+            lives.append(Life(before, requested_lines(upstream)[so_far:]))
     assert numbers(output) == dict.fromkeys(range(1, COUNT + 1), 1)
     for life in lives:
         assert life.before.isdisjoint(life.asked)

@@ -15,7 +15,7 @@ SSE = ("content-type", "text/event-stream")
 ONCE = Retry(attempts=1)
 
 
-def whole(message: dict[str, object], **fields: object) -> Steps:
+def whole_answer(message: dict[str, object], **fields: object) -> Steps:
     """A whole answer with this message."""
     choice = {"index": 0, "message": {"role": "assistant", "content": None} | message, "finish_reason": "stop"}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "model": "m", "choices": [choice]} | fields
@@ -36,17 +36,17 @@ def streamed(*chunks: dict[str, object] | bytes, done: bool = True, then: Sequen
     return (head, *(Body(frame) for frame in (*frames, *last)), *then)
 
 
-def refusal(status: int, error: Mapping[str, object] | str, *headers: tuple[str, str]) -> Steps:
+def error_answer(status: int, error: Mapping[str, object] | str, *headers: tuple[str, str]) -> Steps:
     """An error in place of an answer."""
     body = error.encode() if isinstance(error, str) else json.dumps({"error": error}).encode()
     return (Respond(status=status, headers=(JSON, ("x-request-id", "req-7"), *headers), body=body),)
 
 
-HELLO = whole({"content": "Hello."})
+HELLO = whole_answer({"content": "Hello."})
 HELLO_STREAMED = streamed(chunk({"role": "assistant", "content": "Hel"}), chunk({"content": "lo."}), chunk({}, "stop"))
 
 
-class Slept:
+class RecordedSleep:
     """A world in which waiting takes no time, and chance is always the same."""
 
     def __init__(self, chance: float = 0.5) -> None:
@@ -59,7 +59,7 @@ class Slept:
 
 
 @asynccontextmanager
-async def asked(
+async def scripted_client(
     *rules: ScriptRule | Steps,
     path: str = "/v1",
     **settings: Any,  # noqa: ANN401  those of a client

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, asked, chunk, streamed
+from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, scripted_client, streamed
 from xenoglot.backends.backend import Backend, Call, EventAnswer
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.http.timeouts import Deadlines
@@ -128,7 +128,7 @@ async def test_a_stream_left_early_closes_its_source_at_once() -> None:
 
 async def test_a_stream_left_early_closes_the_connection_at_once() -> None:
     script = streamed(chunk({"content": "a"}), done=False, then=SILENT)
-    async with asked(script) as (client, server):
+    async with scripted_client(script) as (client, server):
         async with client.stream("Hi") as stream:
             async for _ in stream.texts():
                 break
@@ -137,7 +137,7 @@ async def test_a_stream_left_early_closes_the_connection_at_once() -> None:
 
 async def test_a_stream_may_be_stopped_by_somebody_else() -> None:
     script = streamed(chunk({"content": "a"}), done=False, then=SILENT)
-    async with asked(script) as (client, server):
+    async with scripted_client(script) as (client, server):
         stream = client.stream("Hi")
         begun = asyncio.Event()
         reading = asyncio.create_task(_texts(stream, begun))
@@ -174,7 +174,7 @@ async def _texts(stream: AsyncReplyStream, begun: asyncio.Event) -> list[str]:
 
 
 async def test_a_cancelled_call_closes_the_connection() -> None:
-    async with asked(SILENT) as (client, server):
+    async with scripted_client(SILENT) as (client, server):
         call = asyncio.create_task(client.complete("Hi"))
         await server.until(lambda: len(server.requests) == 1)
         call.cancel()
@@ -184,7 +184,7 @@ async def test_a_cancelled_call_closes_the_connection() -> None:
 
 
 async def test_a_stream_shows_how_the_answer_grows() -> None:
-    async with asked(HELLO_STREAMED) as (client, _), client.stream("Hi") as stream:
+    async with scripted_client(HELLO_STREAMED) as (client, _), client.stream("Hi") as stream:
         grown = [stream.response.candidates[0].content async for event in stream if isinstance(event, TextDelta)]
         whole = await stream.reply()
     assert grown == [(Text(text="Hel"),), (Text(text="Hello."),)]
@@ -211,29 +211,29 @@ async def test_a_backend_without_an_end_is_told() -> None:
 )
 @pytest.mark.parametrize("once", [False, True], ids=["of-the-client", "of-one-call"])
 async def test_deadlines(deadlines: Deadlines, script: tuple[ResponseHead, ...], once: bool) -> None:  # noqa: FBT001  a case
-    async with asked(script, deadlines=None if once else deadlines) as (client, server):
+    async with scripted_client(script, deadlines=None if once else deadlines) as (client, server):
         with pytest.raises(DeadlineError):
             await client.stream("Hi", timeout=deadlines if once else None).reply()
         await server.connections[0].gone()
 
 
 async def test_calls_with_deadlines_of_their_own_share_the_connection() -> None:
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         await client.complete("Hi")
         await client.complete("Hi", timeout=Deadlines(idle=3.0))
         assert len(server.connections) == 1
 
 
 async def test_losses_are_told_and_may_be_refused(caplog: pytest.LogCaptureFixture) -> None:
-    async with asked(HELLO, on_loss="warn") as (client, _):
+    async with scripted_client(HELLO, on_loss="warn") as (client, _):
         reply = await client.complete("Hi", top_k=3)
     assert [(loss.what, loss.how) for loss in reply.losses] == [("top_k", "dropped")]
     assert "top_k dropped" in caplog.text
     caplog.clear()
-    async with asked(HELLO, on_loss="ignore") as (client, _):
+    async with scripted_client(HELLO, on_loss="ignore") as (client, _):
         assert (await client.complete("Hi", top_k=3)).losses
     assert caplog.text == ""
-    async with asked(HELLO, on_loss="refuse") as (client, server):
+    async with scripted_client(HELLO, on_loss="refuse") as (client, server):
         with pytest.raises(LossError, match="top_k"):
             await client.complete("Hi", top_k=3)
         with pytest.raises(LossError, match="top_k"):
@@ -287,7 +287,7 @@ async def test_a_backend_is_asked_for_its_own_name() -> None:
 
 
 async def test_a_server_has_to_be_asked_for_a_model() -> None:
-    async with asked(HELLO, model=None) as (client, server):
+    async with scripted_client(HELLO, model=None) as (client, server):
         with pytest.raises(InvalidRequestError, match="say `model=`"):
             await client.complete("Hi")
         assert server.requests == []
@@ -316,7 +316,7 @@ async def test_embeddings() -> None:
         "usage": {"prompt_tokens": 2},
     }
     script = (Respond(headers=(("content-type", "application/json"),), body=json.dumps(body).encode()),)
-    async with asked(script, prices=Prices({"e": Price(input=500_000, output=0)})) as (client, server):
+    async with scripted_client(script, prices=Prices({"e": Price(input=500_000, output=0)})) as (client, server):
         reply = await client.embed("Hi", dimensions=2)
         assert server.requests[0].path == "/v1/embeddings"
         assert server.requests[0].json == {"model": "m", "input": ["Hi"], "dimensions": 2}
@@ -337,7 +337,7 @@ async def test_documents_are_ranked() -> None:
         "usage": {"total_tokens": 2},
     }
     script = (Respond(headers=(("content-type", "application/json"),), body=json.dumps(body).encode()),)
-    async with asked(script) as (client, server):
+    async with scripted_client(script) as (client, server):
         reply = await client.rerank("tides", ["A cat sat.", {"text": "The sea."}], top_n=2)
         assert server.requests[0].path == "/v1/rerank"
         assert server.requests[0].json == {
@@ -359,10 +359,10 @@ async def test_documents_are_ranked() -> None:
 
 async def test_tokens_are_counted_where_that_can_be_asked() -> None:
     counted = (Respond(headers=(("content-type", "application/json"),), body=b'{"input_tokens": 12}'),)
-    async with asked(counted, dialect="messages") as (client, server):
+    async with scripted_client(counted, dialect="messages") as (client, server):
         assert await client.count_tokens("Hi") == 12
         assert server.requests[0].path == "/v1/messages/count_tokens"
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         assert await client.count_tokens("Hi") is None
         assert server.requests == []
 
@@ -380,7 +380,7 @@ async def test_costs() -> None:
 
 async def test_the_other_conversation_is_kept_while_one_is_slow() -> None:
     slow = ScriptRule(steps=(WaitEvent("go"), *HELLO), when=RequestMatcher(contains=b"slow"))
-    async with asked(slow, HELLO) as (client, server):
+    async with scripted_client(slow, HELLO) as (client, server):
         waiting = asyncio.create_task(client.complete("slow"))
         await server.until(lambda: len(server.requests) == 1)
         assert (await client.complete("Hi")).text == "Hello."

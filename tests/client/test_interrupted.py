@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripts import ONCE, chunk, streamed, whole
+from tests.client.scripts import ONCE, chunk, streamed, whole_answer
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.testing import Steps, Upstream
 from xenoglot.testing.cancellation import interrupt
@@ -28,7 +28,7 @@ async def _raw_streamed(client: AsyncClient) -> None:
             pass
 
 
-async def _left(client: AsyncClient) -> None:
+async def _disconnect(client: AsyncClient) -> None:
     async with client.stream("Hi") as stream:
         await anext(stream)
 
@@ -37,12 +37,14 @@ async def _left(client: AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
-        pytest.param(lambda client: client.complete("Hi"), whole({"content": "Hello."}), id="complete"),
-        pytest.param(lambda client: client.complete("Hi", timeout=3600), whole({"content": "Hello."}), id="in-time"),
-        pytest.param(lambda client: client.parse("Hi", int), whole({"content": '{"value": 3}'}), id="parse"),
-        pytest.param(lambda client: client.raw(ASKED), whole({"content": "Hello."}), id="raw"),
+        pytest.param(lambda client: client.complete("Hi"), whole_answer({"content": "Hello."}), id="complete"),
+        pytest.param(
+            lambda client: client.complete("Hi", timeout=3600), whole_answer({"content": "Hello."}), id="in-time"
+        ),
+        pytest.param(lambda client: client.parse("Hi", int), whole_answer({"content": '{"value": 3}'}), id="parse"),
+        pytest.param(lambda client: client.raw(ASKED), whole_answer({"content": "Hello."}), id="raw"),
         pytest.param(_streamed, STREAMED, id="stream"),
-        pytest.param(_left, STREAMED, id="left-stream"),
+        pytest.param(_disconnect, STREAMED, id="left-stream"),
         pytest.param(_raw_streamed, STREAMED, id="raw-stream"),
     ],
 )

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, ONCE, asked, chunk, refusal, streamed, whole
+from tests.client.scripts import (
+    HELLO,
+    HELLO_STREAMED,
+    ONCE,
+    chunk,
+    error_answer,
+    scripted_client,
+    streamed,
+    whole_answer,
+)
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.errors import (
     AuthenticationError,
@@ -28,7 +37,7 @@ CALL: dict[str, Any] = {"id": "call_a", "type": "function", "function": {"name":
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
 
 
-def said(index: int | None, text: str, name: str | None = None, identity: str | None = None) -> dict[str, object]:
+def call_chunk(index: int | None, text: str, name: str | None = None, identity: str | None = None) -> dict[str, object]:
     """A piece of a tool call."""
     where = {} if index is None else {"index": index}
     named = {} if name is None else {"id": identity, "type": "function"}
@@ -48,7 +57,7 @@ def said(index: int | None, text: str, name: str | None = None, identity: str | 
     ],
 )
 async def test_the_address(base: str, path: str) -> None:
-    async with asked(HELLO, path=base) as (client, server):
+    async with scripted_client(HELLO, path=base) as (client, server):
         await client.complete("Hi")
         assert [request.target for request in server.requests] == [path]
 
@@ -62,7 +71,7 @@ async def test_the_address(base: str, path: str) -> None:
     ],
 )
 async def test_the_text(message: dict[str, object], text: str) -> None:
-    async with asked(whole(message)) as (client, _):
+    async with scripted_client(whole_answer(message)) as (client, _):
         assert (await client.complete("Hi")).text == text
 
 
@@ -86,7 +95,7 @@ async def test_the_text(message: dict[str, object], text: str) -> None:
     ],
 )
 async def test_calls(message: dict[str, object], calls: list[tuple[str | None, str, str]]) -> None:
-    async with asked(whole(message)) as (client, _):
+    async with scripted_client(whole_answer(message)) as (client, _):
         found = (await client.complete("Hi", tools=[ADD])).tool_calls
     assert [(call.name, call.arguments) for call in found] == [call[1:] for call in calls]
     assert all(call.id for call in found)
@@ -127,7 +136,10 @@ async def test_calls(message: dict[str, object], calls: list[tuple[str | None, s
     ],
 )
 async def test_the_usage(wire: dict[str, object] | None, usage: Usage | None) -> None:
-    async with asked(whole({"content": "x"}, **({} if wire is None else {"usage": wire}))) as (client, _):
+    async with scripted_client(whole_answer({"content": "x"}, **({} if wire is None else {"usage": wire}))) as (
+        client,
+        _,
+    ):
         found = (await client.complete("Hi")).usage
     assert (found if found is None else replace(found, extra=None)) == usage
 
@@ -139,7 +151,7 @@ async def test_c_w5_usage_in_every_chunk_is_a_snapshot() -> None:
         chunk({"content": "b"}, usage=usage[1]),
         chunk({}, "stop", usage=usage[2]),
     )
-    async with asked(script) as (client, _), client.stream("Hi") as stream:
+    async with scripted_client(script) as (client, _), client.stream("Hi") as stream:
         reply = await stream.reply()
     assert reply.usage == Usage(input_tokens=5, output_tokens=3)
 
@@ -147,13 +159,13 @@ async def test_c_w5_usage_in_every_chunk_is_a_snapshot() -> None:
 async def test_c_w17_nan_in_the_usage_is_no_crash() -> None:
     choice = b'{"index":0,"message":{"content":"a"},"finish_reason":"stop"}'
     body = b'{"id":"x","model":"m","choices":[' + choice + b'],"usage":{"prompt_tokens":NaN}}'
-    async with asked((Respond(headers=(("content-type", "application/json"),), body=body),)) as (client, _):
+    async with scripted_client((Respond(headers=(("content-type", "application/json"),), body=body),)) as (client, _):
         with pytest.raises(UpstreamError, match="not understood"):
             await client.complete("Hi")
 
 
 async def test_c7_c_w6_what_is_not_said_is_not_sent() -> None:
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         await client.complete("Hi")
         assert server.requests[0].json == {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -176,7 +188,7 @@ async def test_c7_c_w6_what_is_not_said_is_not_sent() -> None:
     ],
 )
 async def test_options(options: dict[str, Any], sent: dict[str, object]) -> None:
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         reply = await client.complete("Hi", **options)
         body = server.requests[0].json
     assert isinstance(body, dict)
@@ -186,7 +198,7 @@ async def test_options(options: dict[str, Any], sent: dict[str, object]) -> None
 
 async def test_c6_a_schema_is_asked_for() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         await client.complete("Hi", output=schema)
         body = server.requests[0].json
     assert isinstance(body, dict)
@@ -197,7 +209,7 @@ async def test_c6_a_schema_is_asked_for() -> None:
 
 
 async def test_c8_c_w7_headers() -> None:
-    async with asked(HELLO, headers={"x-team": "blue"}) as (client, server):
+    async with scripted_client(HELLO, headers={"x-team": "blue"}) as (client, server):
         await client.complete("Hi", headers={"OpenAI-Organization": "org"})
         got = dict(server.requests[0].headers)
     assert got["authorization"] == "Bearer sk-secret-1234"
@@ -208,14 +220,16 @@ async def test_c8_c_w7_headers() -> None:
     ("steps", "kind", "status", "words"),
     [
         pytest.param(
-            refusal(401, {"message": "bad key sk-secret-1234", "code": "invalid_api_key"}),
+            error_answer(401, {"message": "bad key sk-secret-1234", "code": "invalid_api_key"}),
             AuthenticationError,
             401,
             "bad key",
             id="c-w9-401",
         ),
-        pytest.param(refusal(404, {"message": "no such model"}), NotFoundError, 404, "no such model", id="c-w9-404"),
-        pytest.param(refusal(503, "<html>"), OverloadedError, 503, "", id="c9-not-json"),
+        pytest.param(
+            error_answer(404, {"message": "no such model"}), NotFoundError, 404, "no such model", id="c-w9-404"
+        ),
+        pytest.param(error_answer(503, "<html>"), OverloadedError, 503, "", id="c9-not-json"),
         pytest.param(
             (Respond(headers=(("content-type", "application/json"),), body=b"<html>"),),
             UpstreamError,
@@ -261,7 +275,7 @@ async def test_c8_c_w7_headers() -> None:
     ],
 )
 async def test_errors(steps: Steps, kind: type[FailureError], status: int | None, words: str) -> None:
-    async with asked(steps) as (client, _):
+    async with scripted_client(steps) as (client, _):
         with pytest.raises(kind) as caught:
             await client.complete("Hi")
     assert type(caught.value) is not FailureError
@@ -273,7 +287,7 @@ async def test_errors(steps: Steps, kind: type[FailureError], status: int | None
 
 async def test_c_w9_errors_say_what_the_server_said() -> None:
     error = {"message": "slow down", "code": "rate_limit_exceeded", "type": "requests"}
-    async with asked(refusal(429, error, ("retry-after", "3"))) as (client, _):
+    async with scripted_client(error_answer(429, error, ("retry-after", "3"))) as (client, _):
         with pytest.raises(RateLimitError) as caught:
             await client.complete("Hi")
     found = caught.value
@@ -298,12 +312,12 @@ async def test_c9_nobody_there() -> None:
 
 async def events(script: Steps, **settings: Any) -> list[Event]:  # noqa: ANN401  those of a client
     """All events of a streamed answer."""
-    async with asked(script, **settings) as (client, _), client.stream("Hi") as stream:
+    async with scripted_client(script, **settings) as (client, _), client.stream("Hi") as stream:
         return [event async for event in stream]
 
 
 async def test_c12_a_stream_is_lazy() -> None:
-    async with asked(HELLO_STREAMED) as (client, server):
+    async with scripted_client(HELLO_STREAMED) as (client, server):
         stream = client.stream("Hi")
         assert server.requests == []
         found = [event async for event in stream]
@@ -358,7 +372,7 @@ async def test_a_stream_that_is_answered_whole_is_a_stream() -> None:
 
 
 async def test_an_answer_that_is_streamed_unasked_is_whole() -> None:
-    async with asked(HELLO_STREAMED) as (client, _):
+    async with scripted_client(HELLO_STREAMED) as (client, _):
         assert (await client.complete("Hi")).text == "Hello."
 
 
@@ -405,7 +419,7 @@ async def test_broken_streams(script: Steps, kind: type[FailureError], words: st
 
 async def test_c_w2_thoughts_are_kept_and_sent_back() -> None:
     script = streamed(chunk({"reasoning_content": "Hm."}), chunk({"content": "Yes."}), chunk({}, "stop"))
-    async with asked(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         async with client.stream("Hi") as stream:
             reply = await stream.reply()
         assert (reply.reasoning, reply.text) == ("Hm.", "Yes.")
@@ -416,16 +430,25 @@ async def test_c_w2_thoughts_are_kept_and_sent_back() -> None:
     "pieces",
     [
         pytest.param(
-            [said(0, "", "add", "a"), said(0, '{"a"'), said(0, ": 1}"), said(1, '{"b": 2}', "sub", "b")],
+            [
+                call_chunk(0, "", "add", "a"),
+                call_chunk(0, '{"a"'),
+                call_chunk(0, ": 1}"),
+                call_chunk(1, '{"b": 2}', "sub", "b"),
+            ],
             id="c15-indexed",
         ),
-        pytest.param([said(None, '{"a": 1}', "add", "a"), said(None, '{"b": 2}', "sub", "b")], id="c-w3-no-index"),
-        pytest.param([said(0, '{"a": 1}', "add", "a"), said(0, '{"b": 2}', "sub", "b")], id="c-w3-one-index-for-all"),
+        pytest.param(
+            [call_chunk(None, '{"a": 1}', "add", "a"), call_chunk(None, '{"b": 2}', "sub", "b")], id="c-w3-no-index"
+        ),
+        pytest.param(
+            [call_chunk(0, '{"a": 1}', "add", "a"), call_chunk(0, '{"b": 2}', "sub", "b")], id="c-w3-one-index-for-all"
+        ),
     ],
 )
 async def test_parallel_calls(pieces: list[dict[str, object]]) -> None:
     script = streamed(*(chunk(piece) for piece in pieces), chunk({}, "tool_calls"))
-    async with asked(script) as (client, _), client.stream("Hi", tools=[ADD]) as stream:
+    async with scripted_client(script) as (client, _), client.stream("Hi", tools=[ADD]) as stream:
         reply = await stream.reply()
     assert reply.tool_calls == (
         ToolCall(id="a", name="add", arguments='{"a": 1}'),
@@ -441,7 +464,7 @@ async def test_c_w10_candidates_stay_apart() -> None:
         chunk({}, "stop", index=0),
         chunk({}, "length", index=1),
     )
-    async with asked(script) as (client, _), client.stream("Hi", n=2) as stream:
+    async with scripted_client(script) as (client, _), client.stream("Hi", n=2) as stream:
         texts = [text async for text in stream.texts()]
         reply = await stream.reply()
     first, second = reply.response.candidates
@@ -459,13 +482,15 @@ async def test_c_w10_legacy_function_calls_are_streamed() -> None:
         chunk({"function_call": {"arguments": "{}"}}),
         chunk({}, "function_call"),
     )
-    async with asked(script) as (client, _), client.stream("Hi", tools=[ADD]) as stream:
+    async with scripted_client(script) as (client, _), client.stream("Hi", tools=[ADD]) as stream:
         reply = await stream.reply()
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [("add", "{}")]
 
 
 async def test_c10_what_a_reply_has() -> None:
-    async with asked(whole({"content": "Hello."}, usage={"prompt_tokens": 1, "completion_tokens": 2})) as (client, _):
+    async with scripted_client(
+        whole_answer({"content": "Hello."}, usage={"prompt_tokens": 1, "completion_tokens": 2})
+    ) as (client, _):
         reply = await client.complete("Hi")
     assert (reply.id, reply.model, reply.text, reply.request_id) == ("chatcmpl-1", "m", "Hello.", "req-7")
     assert (reply.finish.reason if reply.finish else None, reply.refusal, reply.tool_calls) == ("stop", None, ())
@@ -474,7 +499,7 @@ async def test_c10_what_a_reply_has() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf], ids=["nan", "inf"])
 async def test_c_w17_a_number_that_is_none_is_refused(value: float) -> None:
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         with pytest.raises(FailureError, match=r"\$\.temperature"):
             await client.complete("Hi", temperature=value)
         assert server.requests == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripts import HELLO, asked
+from tests.client.scripts import HELLO, scripted_client
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.sync import Client
@@ -46,7 +46,7 @@ TIMED: dict[str, Callable[[AsyncClient, Any], Awaitable[object]]] = {
 @pytest.mark.parametrize("call", TIMED)
 @pytest.mark.parametrize("limit", [0, "long", True, float("nan")])
 async def test_a_timeout_that_is_no_time_is_refused(call: str, limit: object) -> None:
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         with pytest.raises(InvalidRequestError) as caught:
             await TIMED[call](client, limit)
     assert (caught.value.failure.param, server.requests) == ("$.timeout", [])
@@ -55,7 +55,7 @@ async def test_a_timeout_that_is_no_time_is_refused(call: str, limit: object) ->
 @pytest.mark.parametrize("call", sorted(TIMED.keys() - {"count"}))
 @pytest.mark.parametrize("limit", [0.05, Deadlines(first_byte=0.05)], ids=["total", "first-byte"])
 async def test_every_call_has_its_time(call: str, limit: object) -> None:
-    async with asked(SILENT) as (client, _):
+    async with scripted_client(SILENT) as (client, _):
         with pytest.raises(DeadlineError):
             await TIMED[call](client, limit)
 

@@ -32,7 +32,7 @@ SAID = Response(id="r1", candidates=(Candidate(content=(Text(text="Hello."),), f
 
 
 @contextmanager
-def asked(*rules: ScriptRule | Steps, **settings: Any) -> Generator[tuple[Client, Upstream]]:  # noqa: ANN401  those of a client
+def scripted_client(*rules: ScriptRule | Steps, **settings: Any) -> Generator[tuple[Client, Upstream]]:  # noqa: ANN401  those of a client
     """A client and the scripted server that it asks."""
     with Upstream(*rules) as server:
         told: dict[str, Any] = {"model": "m", "proxy": None, "retry": ONCE} | settings
@@ -69,7 +69,7 @@ def test_both_clients_are_made_alike() -> None:
 
 
 def test_calls() -> None:
-    with asked(HELLO) as (client, _):
+    with scripted_client(HELLO) as (client, _):
         assert client.complete("Hi").text == "Hello."
         assert client.raw({"messages": [{"role": "user", "content": "Hi"}]})["id"] == "chatcmpl-1"
         with pytest.raises(InvalidRequestError, match="temperature"):
@@ -77,7 +77,7 @@ def test_calls() -> None:
 
 
 def test_streams() -> None:
-    with asked(HELLO_STREAMED) as (client, _):
+    with scripted_client(HELLO_STREAMED) as (client, _):
         with client.stream("Hi") as stream:
             grown = [(text, len(stream.response.candidates)) for text in stream.texts()]
             assert stream.reply().text == "Hello."
@@ -88,7 +88,7 @@ def test_streams() -> None:
 
 
 def test_a_stream_that_breaks_off_raises() -> None:
-    with asked(streamed(chunk({"content": "a"}), done=False)) as (client, _), pytest.raises(IncompleteError):
+    with scripted_client(streamed(chunk({"content": "a"}), done=False)) as (client, _), pytest.raises(IncompleteError):
         client.stream("Hi").reply()
 
 
@@ -96,7 +96,7 @@ ENDLESS = streamed(chunk({"content": "a"}), done=False, then=SILENT)
 
 
 def test_a_stream_left_early_closes_the_connection_at_once() -> None:
-    with asked(ENDLESS) as (client, server):
+    with scripted_client(ENDLESS) as (client, server):
         with client.stream("Hi") as stream:
             for _ in stream.texts():
                 break
@@ -105,7 +105,7 @@ def test_a_stream_left_early_closes_the_connection_at_once() -> None:
 
 
 def test_a_stream_may_be_stopped_by_another_thread() -> None:
-    with asked(ENDLESS) as (client, server):
+    with scripted_client(ENDLESS) as (client, server):
         stream = client.stream("Hi")
         first = next(stream)
         stopper = threading.Thread(target=stream.close)
@@ -118,7 +118,7 @@ def test_a_stream_may_be_stopped_by_another_thread() -> None:
 
 
 def test_a_stream_left_lying_about_closes_the_connection() -> None:
-    with asked(ENDLESS) as (client, server):
+    with scripted_client(ENDLESS) as (client, server):
         stream = client.stream("Hi")
         next(stream)
         del stream
@@ -128,7 +128,7 @@ def test_a_stream_left_lying_about_closes_the_connection() -> None:
 
 def test_several_threads_may_call() -> None:
     found: list[str] = []
-    with asked(HELLO) as (client, _):
+    with scripted_client(HELLO) as (client, _):
         threads = [threading.Thread(target=lambda: found.append(client.complete("Hi").text)) for _ in range(5)]
         for thread in threads:
             thread.start()
@@ -167,7 +167,7 @@ def test_a_client_left_lying_about_ends() -> None:
 
 
 def test_what_waits_when_it_is_closed_is_told() -> None:
-    with asked(SILENT) as (client, server):
+    with scripted_client(SILENT) as (client, server):
         told: list[str] = []
 
         def wait() -> None:
@@ -185,7 +185,7 @@ def test_what_waits_when_it_is_closed_is_told() -> None:
 
 
 def test_an_interrupted_call_closes_the_connection() -> None:
-    with asked(SILENT) as (client, server):
+    with scripted_client(SILENT) as (client, server):
         main = threading.get_ident()
 
         def interrupted() -> None:
@@ -293,7 +293,7 @@ logging.getLogger("asyncio").addFilter(lambda record: " took " not in record.get
 """In development mode asyncio reports each callback that takes a tenth of a second, as any does on a busy machine."""
 
 
-def played(script: str, url: str) -> subprocess.CompletedProcess[str]:
+def run_program(script: str, url: str) -> subprocess.CompletedProcess[str]:
     """A program run to its end, every warning shown but those about its time."""
     command = [sys.executable, "-X", "dev", "-c", UNTIMED + textwrap.dedent(script), url]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
@@ -301,14 +301,14 @@ def played(script: str, url: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_forked_process_connects_anew() -> None:
     with Upstream(HELLO) as server:
-        done = played(FORKED, server.url)
+        done = run_program(FORKED, server.url)
         assert (done.returncode, done.stdout, done.stderr) == (0, "Hello.\nHello.\n0 Hello.\n", "")
         assert len(server.connections) == 2
 
 
 def test_a_stream_belongs_to_the_process_that_began_it() -> None:
     with Upstream(HELLO_STREAMED) as server:
-        done = played(FORKED_IN_A_STREAM, server.url)
+        done = run_program(FORKED_IN_A_STREAM, server.url)
         told = "this stream belongs to another process\n" * 4
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == f"{told}Hello.\n0 Hello. Hello.\n"
@@ -316,6 +316,6 @@ def test_a_stream_belongs_to_the_process_that_began_it() -> None:
 
 def test_a_program_that_ends_in_the_middle_leaves_nothing() -> None:
     with Upstream(ENDLESS) as server:
-        done = played(LEFT, server.url)
+        done = run_program(LEFT, server.url)
         assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
         server.wait(server.connections[0].lost.is_set)

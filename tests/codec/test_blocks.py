@@ -38,7 +38,7 @@ def call(name: str, kind: str = "function") -> ToolCall:
     return ToolCall(id=f"call_{name}", name=name, kind="custom" if kind == "custom" else "function")
 
 
-def begun(part: Part) -> BlockStarted:
+def block_started(part: Part) -> BlockStarted:
     return BlockStarted(part=part)
 
 
@@ -46,7 +46,7 @@ def arguments(text: str) -> ArgumentsDelta:
     return ArgumentsDelta(text=text)
 
 
-def say(text: str) -> Step:
+def text_step(text: str) -> Step:
     return lambda blocks: blocks.grow("text", TextDelta(text=text), TEXT)
 
 
@@ -74,70 +74,70 @@ A, B, C = call("a"), call("b"), call("c")
 SCRIPTS: dict[str, Script] = {
     "nothing": [(close, [])],
     "words": [
-        (say("Hel"), [begun(TEXT), TextDelta(text="Hel")]),
-        (say("lo"), [TextDelta(text="lo")]),
+        (text_step("Hel"), [block_started(TEXT), TextDelta(text="Hel")]),
+        (text_step("lo"), [TextDelta(text="lo")]),
         (close, [END]),
         (close, []),
     ],
     "pitfall-87-88-the-delta-that-changes-the-block-is-said": [
-        (think("hm"), [begun(THOUGHT), ReasoningDelta(text="hm")]),
-        (say("Hi"), [END, begun(TEXT), TextDelta(text="Hi")]),
-        (think("so"), [END, begun(THOUGHT), ReasoningDelta(text="so")]),
-        (say("!"), [END, begun(TEXT), TextDelta(text="!")]),
+        (think("hm"), [block_started(THOUGHT), ReasoningDelta(text="hm")]),
+        (text_step("Hi"), [END, block_started(TEXT), TextDelta(text="Hi")]),
+        (think("so"), [END, block_started(THOUGHT), ReasoningDelta(text="so")]),
+        (text_step("!"), [END, block_started(TEXT), TextDelta(text="!")]),
         (close, [END]),
     ],
     "pitfall-86-one-call-after-the-other": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, '{"x":'), [arguments('{"x":')]),
         (argue(0, "1}"), [arguments("1}")]),
-        (opened(1, B), [END, begun(B)]),
+        (opened(1, B), [END, block_started(B)]),
         (argue(1, "{}"), [arguments("{}")]),
         (close, [END]),
     ],
     "pitfall-89-interleaved": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (opened(1, B), []),
         (argue(1, '{"b"'), []),
         (argue(0, '{"a"'), [arguments('{"a"')]),
         (argue(1, ":2}"), []),
         (argue(0, ":1}"), [arguments(":1}")]),
-        (close, [END, begun(B), arguments('{"b"'), arguments(":2}"), END]),
+        (close, [END, block_started(B), arguments('{"b"'), arguments(":2}"), END]),
     ],
     "U32-the-second-index-comes-first": [
-        (opened(1, B), [begun(B)]),
+        (opened(1, B), [block_started(B)]),
         (opened(0, A), []),
         (argue(0, "{}"), []),
         (argue(1, "{}"), [arguments("{}")]),
-        (close, [END, begun(A), arguments("{}"), END]),
+        (close, [END, block_started(A), arguments("{}"), END]),
     ],
     "U32-three-calls-one-of-them-late": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, "{"), [arguments("{")]),
         (opened(7, B), []),
         (argue(7, "{}"), []),
         (argue(0, "}"), [arguments("}")]),
-        (opened(9, C), [END, begun(B), arguments("{}"), END, begun(C)]),
+        (opened(9, C), [END, block_started(B), arguments("{}"), END, block_started(C)]),
         (argue(9, "{}"), [arguments("{}")]),
         (close, [END]),
     ],
     "pitfall-90-several-calls-in-one-chunk": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, "{}"), [arguments("{}")]),
-        (opened(1, B), [END, begun(B)]),
+        (opened(1, B), [END, block_started(B)]),
         (argue(1, "{}"), [arguments("{}")]),
-        (opened(2, C), [END, begun(C)]),
+        (opened(2, C), [END, block_started(C)]),
         (argue(2, "{}"), [arguments("{}")]),
         (close, [END]),
     ],
     "pitfall-93-one-index-two-ids-two-keys": [
-        (lambda blocks: blocks.open((0, "call_a"), A), [begun(A)]),
+        (lambda blocks: blocks.open((0, "call_a"), A), [block_started(A)]),
         (lambda blocks: blocks.grow((0, "call_a"), arguments("{}")), [arguments("{}")]),
-        (lambda blocks: blocks.open((0, "call_b"), B), [END, begun(B)]),
+        (lambda blocks: blocks.open((0, "call_b"), B), [END, block_started(B)]),
         (lambda blocks: blocks.grow((0, "call_b"), arguments("{}")), [arguments("{}")]),
         (close, [END]),
     ],
     "pitfall-92-an-id-in-every-delta-opens-nothing-new": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (opened(0, A), []),
         (argue(0, '{"x"'), [arguments('{"x"')]),
         (opened(0, A), []),
@@ -147,78 +147,81 @@ SCRIPTS: dict[str, Script] = {
         (opened(0, A), []),
     ],
     "pitfall-94-no-arguments": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (opened(1, B), []),
-        (close, [END, begun(B), END]),
+        (close, [END, block_started(B), END]),
     ],
     "pitfall-95-cut-inside-an-escape": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, '{"x":"\\ud83d\\u'), [arguments('{"x":"\\ud83d\\u')]),
         (argue(0, 'de00"}'), [arguments('de00"}')]),
-        (say("!"), [END, begun(TEXT), TextDelta(text="!")]),
+        (text_step("!"), [END, block_started(TEXT), TextDelta(text="!")]),
         (close, [END]),
     ],
     "pitfall-96-words-while-a-call-is-open-wait": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, '{"x":'), [arguments('{"x":')]),
-        (say("Now"), []),
-        (say(" I call"), []),
+        (text_step("Now"), []),
+        (text_step(" I call"), []),
         (argue(0, "1}"), [arguments("1}")]),
-        (close, [END, begun(TEXT), TextDelta(text="Now"), TextDelta(text=" I call"), END]),
+        (close, [END, block_started(TEXT), TextDelta(text="Now"), TextDelta(text=" I call"), END]),
     ],
     "pitfall-96-words-after-a-whole-call": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, "{} \n"), [arguments("{} \n")]),
-        (say("Done"), [END, begun(TEXT), TextDelta(text="Done")]),
+        (text_step("Done"), [END, block_started(TEXT), TextDelta(text="Done")]),
         (argue(0, " \n"), []),
         (close, [END]),
     ],
     "pitfall-96-words-between-two-waiting-calls-stay-between": [
-        (opened(0, A), [begun(A)]),
-        (say("one"), []),
+        (opened(0, A), [block_started(A)]),
+        (text_step("one"), []),
         (opened(1, B), []),
-        (say("two"), []),
+        (text_step("two"), []),
         (argue(1, "{}"), []),
         (argue(0, "{}"), [arguments("{}")]),
         (
             close,
             [
-                *(END, begun(TEXT), TextDelta(text="one")),
-                *(END, begun(B), arguments("{}")),
-                *(END, begun(TEXT), TextDelta(text="two"), END),
+                *(END, block_started(TEXT), TextDelta(text="one")),
+                *(END, block_started(B), arguments("{}")),
+                *(END, block_started(TEXT), TextDelta(text="two"), END),
             ],
         ),
     ],
     "U31-arguments-that-are-no-object-keep-the-block-open": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, '{"a":1}{"b":2}'), [arguments('{"a":1}{"b":2}')]),
         (opened(1, B), []),
-        (close, [END, begun(B), END]),
+        (close, [END, block_started(B), END]),
     ],
     "U31-a-brace-inside-a-string-ends-nothing": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, '{"a":"}'), [arguments('{"a":"}')]),
         (opened(1, B), []),
         (argue(0, '"}'), [arguments('"}')]),
-        (opened(2, C), [END, begun(B)]),
-        (close, [END, begun(C), END]),
+        (opened(2, C), [END, block_started(B)]),
+        (close, [END, block_started(C), END]),
     ],
     "C12-half-a-pair-in-arguments": [
-        (opened(0, A), [begun(A)]),
+        (opened(0, A), [block_started(A)]),
         (argue(0, '{"a":"\ud800"}'), [arguments('{"a":"\ud800"}')]),
         (opened(1, B), []),
-        (close, [END, begun(B), END]),
+        (close, [END, block_started(B), END]),
     ],
     "a-custom-call-is-free-text-and-ends-at-the-end": [
-        (opened(0, call("x", "custom")), [begun(call("x", "custom"))]),
+        (opened(0, call("x", "custom")), [block_started(call("x", "custom"))]),
         (argue(0, "{}"), [arguments("{}")]),
         (opened(1, B), []),
         (argue(0, "more"), [arguments("more")]),
-        (close, [END, begun(B), END]),
+        (close, [END, block_started(B), END]),
     ],
     "arguments-that-came-with-the-header-count": [
-        (opened(0, ToolCall(id="1", name="a", arguments="{}")), [begun(ToolCall(id="1", name="a", arguments="{}"))]),
-        (opened(1, B), [END, begun(B)]),
+        (
+            opened(0, ToolCall(id="1", name="a", arguments="{}")),
+            [block_started(ToolCall(id="1", name="a", arguments="{}"))],
+        ),
+        (opened(1, B), [END, block_started(B)]),
         (close, [END]),
     ],
 }
@@ -239,9 +242,9 @@ def test_script(script: Script) -> None:
 )
 def test_a_call_that_goes_on_after_its_end_is_an_error(step: Step) -> None:
     blocks = Blocks()
-    assert blocks.open(0, A) == [begun(A)]
+    assert blocks.open(0, A) == [block_started(A)]
     assert blocks.grow(0, arguments("{}")) == [arguments("{}")]
-    assert blocks.open(1, B) == [END, begun(B)]
+    assert blocks.open(1, B) == [END, block_started(B)]
     with pytest.raises(WireError, match=r"^\$: a tool call went on after its arguments were complete$"):
         step(blocks)
 
@@ -271,7 +274,7 @@ def test_any_order_gives_a_lawful_stream_that_loses_nothing(deltas: list[tuple[i
     for source, text in deltas:
         try:
             if source == 3:
-                events += say(text)(blocks)
+                events += text_step(text)(blocks)
                 said["text"] = said.get("text", "") + text
             else:
                 events += argue_anew(source, text, call(str(source)))(blocks)
@@ -306,4 +309,4 @@ def test_arguments_are_read_again_only_when_they_grew(monkeypatch: pytest.Monkey
         assert blocks.open(key, B) == []
         assert blocks.grow(key, arguments("{}")) == []
     assert read == ["{}}"]
-    assert blocks.close() == [END, *[begun(B), arguments("{}"), END] * 20_000]
+    assert blocks.close() == [END, *[block_started(B), arguments("{}"), END] * 20_000]

@@ -66,14 +66,14 @@ async def engine(weights: Weights, running_engine: EngineEndpoint) -> AsyncGener
     await transport.aclose()
 
 
-def said(role: Role, *parts: Part | str) -> Message:
+def message_of(role: Role, *parts: Part | str) -> Message:
     """One message; a string is a text."""
     return Message(role=role, content=tuple(Text(text=part) if isinstance(part, str) else part for part in parts))
 
 
-def asked(*messages: Message | str, **fields: object) -> Call:
+def call_of(*messages: Message | str, **fields: object) -> Call:
     """A call; a string is what the user says."""
-    turns = tuple(said("user", message) if isinstance(message, str) else message for message in messages)
+    turns = tuple(message_of("user", message) if isinstance(message, str) else message for message in messages)
     return Call(request=Request(model="any", messages=turns, **fields), losses=Losses())  # type: ignore[arg-type]
 
 
@@ -83,10 +83,10 @@ async def events(engine: Engine, call: Call) -> list[Event]:
     assert isinstance(answer, EventAnswer)
     async with aclosing(answer):
         batches = [batch async for batch in answer.batches]
-    return lawful([event for batch in batches for event in batch])
+    return assert_valid([event for batch in batches for event in batch])
 
 
-def lawful(found: Sequence[Event]) -> list[Event]:
+def assert_valid(found: Sequence[Event]) -> list[Event]:
     """The same events, if they are in a lawful order."""
     grammar = Grammar()
     passed = [item for event in found for item in grammar.feed(event)]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import asked, events, response
-from tests.engine.running import said as message
+from tests.engine.running import call_of, events, response
+from tests.engine.running import message_of as message
 from xenoglot.backends.backend import Call
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.chat import CHAT
@@ -46,7 +46,7 @@ def extra(**fields: JSON) -> Extra:
     ],
 )
 def test_findings_f_a_schema_under_any_name_is_the_same(fields: dict[str, JSON]) -> None:
-    request = apply_extras(asked("Hi", extra=extra(**fields, other=1)).request)
+    request = apply_extras(call_of("Hi", extra=extra(**fields, other=1)).request)
     assert (request.output, request.extra) == (HELD, extra(other=1))
 
 
@@ -62,7 +62,7 @@ def test_findings_f_a_schema_under_any_name_is_the_same(fields: dict[str, JSON])
     ],
 )
 async def test_findings_f_an_answer_is_held(engine: Engine, fields: dict[str, JSON], said: set[str] | None) -> None:
-    call = asked("Which animal?", extra=extra(**fields))
+    call = call_of("Which animal?", extra=extra(**fields))
     made = await response(engine, call)
     (part,) = made.candidates[0].content
     assert isinstance(part, Text)
@@ -75,7 +75,7 @@ async def test_findings_f_an_answer_is_held(engine: Engine, fields: dict[str, JS
 
 
 async def test_findings_f_a_schema_holds_the_answer(engine: Engine) -> None:
-    made = await response(engine, asked("How old?", extra=extra(guided_json=SCHEMA)))
+    made = await response(engine, call_of("How old?", extra=extra(guided_json=SCHEMA)))
     (part,) = made.candidates[0].content
     assert isinstance(part, Text)
     assert type(json.loads(part.text)["age"]) is int
@@ -106,14 +106,14 @@ async def test_findings_f_what_cannot_be_held_is_refused(
     engine: Engine, fields: dict[str, JSON], param: str, problem: str
 ) -> None:
     with pytest.raises(FailureError) as error:
-        await response(engine, asked("Hi", extra=extra(**fields)))
+        await response(engine, call_of("Hi", extra=extra(**fields)))
     failure = error.value.failure
     assert (failure.kind, failure.param) == ("invalid_request", param)
     assert problem in failure.message
 
 
 async def test_findings_f_two_forms_are_refused(engine: Engine) -> None:
-    call = asked("Hi", output=HELD, extra=extra(guided_choice=["a"]))
+    call = call_of("Hi", output=HELD, extra=extra(guided_choice=["a"]))
     with pytest.raises(FailureError, match="only one form"):
         await response(engine, call)
 
@@ -129,7 +129,7 @@ def test_findings_f_a_schema_that_is_none_is_refused() -> None:
 async def test_findings_f_an_answer_tells_how_long_it_took(engine: Engine, dialect: str, *, stream: bool) -> None:
     fields = Extra(dialect=dialect, fields={"timings_per_token": True})
     sampling = Sampling(max_tokens=3, n=2, logit_bias={"504": 100})
-    call = replace(asked("Hi", sampling=sampling, stream=stream, extra=fields), dialect=dialect)
+    call = replace(call_of("Hi", sampling=sampling, stream=stream, extra=fields), dialect=dialect)
     found = await events(engine, call)
     told = [(event.candidate, event.data["timings"]) for event in found if isinstance(event, OpaqueDelta)]
     folded = fold(found)
@@ -169,14 +169,14 @@ async def test_findings_f_the_best_of_several_tells_how_long_all_took(engine: En
 
 @pytest.mark.parametrize("wanted", [False, None])
 async def test_findings_f_timings_are_told_on_request_alone(engine: Engine, wanted: JSON) -> None:
-    call = replace(asked("Hi", stream=True, extra=extra(timings_per_token=wanted)), dialect="chat")
+    call = replace(call_of("Hi", stream=True, extra=extra(timings_per_token=wanted)), dialect="chat")
     assert not any(isinstance(event, OpaqueDelta) for event in await events(engine, call))
     assert [*call.losses] == []
 
 
 async def test_findings_f_timings_are_wanted_or_not(engine: Engine) -> None:
     with pytest.raises(FailureError, match="timings_per_token: expected true or false, found 1"):
-        await response(engine, asked("Hi", extra=extra(timings_per_token=1)))
+        await response(engine, call_of("Hi", extra=extra(timings_per_token=1)))
 
 
 SAMPLERS: dict[str, JSON] = {
@@ -214,7 +214,7 @@ def test_findings_f_no_window_is_larger_than_the_context(asked: int, sent: int) 
 
 
 async def test_findings_f_samplers_are_heeded_and_the_rest_is_lost(engine: Engine) -> None:
-    call = asked("Say: a.", extra=extra(**SAMPLERS, n_predict=7, cache_prompt=False, id_slot=1))
+    call = call_of("Say: a.", extra=extra(**SAMPLERS, n_predict=7, cache_prompt=False, id_slot=1))
     made = await response(engine, call)
     assert made.usage is not None
     assert (made.usage.output_tokens, made.usage.cache_read or 0) == (7, 0)
@@ -222,7 +222,7 @@ async def test_findings_f_samplers_are_heeded_and_the_rest_is_lost(engine: Engin
 
 
 async def test_findings_f_an_answer_in_a_form_ends_with_it(engine: Engine) -> None:
-    call = asked("Hi", extra=extra(ignore_eos=True, guided_choice=["yes"]))
+    call = call_of("Hi", extra=extra(ignore_eos=True, guided_choice=["yes"]))
     made = await response(engine, call)
     assert made.candidates[0].content == (Text(text="yes"),)
     assert [(loss.where, loss.what) for loss in call.losses] == [("$", "ignore_eos")]
@@ -259,13 +259,13 @@ def test_findings_f_a_sampler_out_of_range_is_refused(name: str, value: JSON) ->
     ],
 )
 def test_findings_f_whether_the_template_thinks(said: JSON, thinking: Thinking | None, left: JSON) -> None:
-    request = apply_extras(asked("Hi", extra=extra(chat_template_kwargs=said)).request)
+    request = apply_extras(call_of("Hi", extra=extra(chat_template_kwargs=said)).request)
     assert (request.thinking, request.extra) == (thinking, extra(chat_template_kwargs=left) if left else extra())
 
 
 def test_findings_f_the_dialects_own_word_on_thinking_counts() -> None:
     said, own = extra(chat_template_kwargs={"enable_thinking": False}), Thinking(effort="high")
-    assert apply_extras(asked("Hi", thinking=own, extra=said).request).thinking == own
+    assert apply_extras(call_of("Hi", thinking=own, extra=said).request).thinking == own
 
 
 ANSWER = message("assistant", "Yes, and")
@@ -287,7 +287,7 @@ ANSWER = message("assistant", "Yes, and")
 def test_findings_f_what_the_prompt_ends_with(
     messages: tuple[Message | str, ...], fields: dict[str, JSON], left: dict[str, JSON]
 ) -> None:
-    assert apply_extras(asked(*messages, extra=extra(**fields)).request).extra == extra(**left)
+    assert apply_extras(call_of(*messages, extra=extra(**fields)).request).extra == extra(**left)
 
 
 @pytest.mark.parametrize(
@@ -301,5 +301,5 @@ def test_findings_f_what_the_prompt_ends_with(
 )
 def test_findings_f_what_no_template_does_is_refused(fields: dict[str, JSON], param: str) -> None:
     with pytest.raises(FailureError) as error:
-        apply_extras(asked("Hi", extra=extra(**fields)).request)
+        apply_extras(call_of("Hi", extra=extra(**fields)).request)
     assert error.value.failure.param == param

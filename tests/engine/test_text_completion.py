@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import lawful
+from tests.engine.running import assert_valid
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import decode_json
@@ -38,7 +38,7 @@ async def answered(engine: Engine, call: Call) -> Response:
         batches = [batch async for batch in answer.batches]
     finally:
         await answer.aclose()
-    response = fold(lawful([event for batch in batches for event in batch]))
+    response = fold(assert_valid([event for batch in batches for event in batch]))
     assert isinstance(response, Response), response
     return response
 

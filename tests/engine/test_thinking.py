@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import SHAPE, Running, asked, response, said
+from tests.engine.running import SHAPE, Running, call_of, message_of, response
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss
 from xenoglot.engine.backend import Engine
@@ -62,7 +62,7 @@ def finish(answer: Response) -> Finish | None:
 
 
 async def test_a_value_comes_behind_a_bounded_thought(thinker: Engine) -> None:
-    answer = await response(thinker, asked(QUESTION, output=FORM, sampling=Sampling(max_tokens=120), thinking=ON))
+    answer = await response(thinker, call_of(QUESTION, output=FORM, sampling=Sampling(max_tokens=120), thinking=ON))
     assert kinds(answer) == [Reasoning, Text]
     assert json.loads(texts(answer)[-1]) in ({"city": "Paris"}, {"city": "Rome"})
     assert finish(answer) == Finish(reason="stop")
@@ -71,7 +71,7 @@ async def test_a_value_comes_behind_a_bounded_thought(thinker: Engine) -> None:
 async def test_a_thought_that_would_never_end_comes_to_its_end(thinker: Engine) -> None:
     forced = {"504": 100.0}  # the token `The`, for ever
     sampling = Sampling(max_tokens=300, logit_bias=forced)
-    answer = await response(thinker, asked(QUESTION, output=FORM, sampling=sampling, thinking=ON))
+    answer = await response(thinker, call_of(QUESTION, output=FORM, sampling=sampling, thinking=ON))
     assert kinds(answer) == [Reasoning, Text]
     thought, value = texts(answer)
     assert thought.startswith("TheTheThe")
@@ -79,7 +79,7 @@ async def test_a_thought_that_would_never_end_comes_to_its_end(thinker: Engine) 
 
 
 async def test_thinking_that_is_off_is_over_before_it_begins(thinker: Engine) -> None:
-    call = asked(QUESTION, output=FORM, sampling=Sampling(max_tokens=60), thinking=OFF)
+    call = call_of(QUESTION, output=FORM, sampling=Sampling(max_tokens=60), thinking=OFF)
     answer = await response(thinker, call)
     assert kinds(answer) == [Text]
     assert json.loads(texts(answer)[0]) in ({"city": "Paris"}, {"city": "Rome"})
@@ -88,7 +88,7 @@ async def test_thinking_that_is_off_is_over_before_it_begins(thinker: Engine) ->
 
 async def test_the_prompt_closes_the_thought(thinker: Engine) -> None:
     asking = thinker._asking
-    on, off = asked(QUESTION, thinking=ON), asked(QUESTION, thinking=Thinking(effort="none"))
+    on, off = call_of(QUESTION, thinking=ON), call_of(QUESTION, thinking=Thinking(effort="none"))
     ends = [
         await thinker._runtime.text_of((await asking.asked(call.request, call.losses)).prompt[-12:])
         for call in (on, off)
@@ -98,7 +98,7 @@ async def test_the_prompt_closes_the_thought(thinker: Engine) -> None:
 
 
 async def test_words_behind_a_thought_that_is_cut_are_none(thinker: Engine) -> None:
-    call = asked(QUESTION, sampling=Sampling(max_tokens=3), thinking=Thinking(mode="enabled", budget_tokens=1024))
+    call = call_of(QUESTION, sampling=Sampling(max_tokens=3), thinking=Thinking(mode="enabled", budget_tokens=1024))
     answer = await response(thinker, call)
     assert (kinds(answer), finish(answer)) == ([Reasoning], Finish(reason="length"))
     why = "the embedded model thinks, or does not; it has no measure for it"
@@ -107,7 +107,7 @@ async def test_words_behind_a_thought_that_is_cut_are_none(thinker: Engine) -> N
 
 async def test_an_answer_that_goes_on_is_no_thought(thinker: Engine) -> None:
     answer = await response(
-        thinker, asked(QUESTION, said("assistant", "It is in"), sampling=Sampling(max_tokens=3), thinking=ON)
+        thinker, call_of(QUESTION, message_of("assistant", "It is in"), sampling=Sampling(max_tokens=3), thinking=ON)
     )
     assert kinds(answer) == [Text]
 
@@ -115,7 +115,7 @@ async def test_an_answer_that_goes_on_is_no_thought(thinker: Engine) -> None:
 async def test_a_forced_call_comes_without_a_thought(thinker: Engine) -> None:
     tool = Tool(name="find", parameters=SCHEMA)
     forced = ToolChoice(mode="required", names=("find",))
-    call = asked(QUESTION, tools=(tool,), tool_choice=forced, sampling=Sampling(max_tokens=90), thinking=ON)
+    call = call_of(QUESTION, tools=(tool,), tool_choice=forced, sampling=Sampling(max_tokens=90), thinking=ON)
     answer = await response(thinker, call)
     prompt = (await thinker._asking.asked(call.request, call.losses)).prompt
     assert (await thinker._runtime.text_of(prompt[-12:])).endswith("<think>\n\n</think>\n\n")

@@ -58,7 +58,7 @@ def worker(
             process.kill()
 
 
-def say(process: subprocess.Popen[bytes], data: bytes) -> bytes:
+def send_line(process: subprocess.Popen[bytes], data: bytes) -> bytes:
     """Send bytes and give the line that comes back."""
     assert process.stdin is not None
     assert process.stdout is not None

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.backends.own import tiny
-from tests.backends.own.asking import asked, turn
+from tests.backends.own.asking import request_of, turn
 from tests.backends.own.engines import Engine
 from tests.gateway.running_gateway import TIMEOUT, read_until, run_gateway
 from xenoglot import dialect_registry as dialects
@@ -110,13 +110,13 @@ class Words:
 def _gives_texts(dialect: str) -> bool:
     """Whether a dialect has texts to be continued, and no turns."""
     made = dialects.get(dialect)
-    return made.decode_request(made.encode_request(asked("x"), Losses(), Target())).prompt is not None
+    return made.decode_request(made.encode_request(request_of("x"), Losses(), Target())).prompt is not None
 
 
 def _accepts_bias(dialect: str) -> bool:
     """Whether a dialect can say how likely a token is to be."""
     losses = Losses()
-    dialects.get(dialect).encode_request(asked("x", sampling=Sampling(logit_bias={"1": 1.0})), losses, Target())
+    dialects.get(dialect).encode_request(request_of("x", sampling=Sampling(logit_bias={"1": 1.0})), losses, Target())
     return all(loss.what != "logit_bias" for loss in losses)
 
 
@@ -151,7 +151,7 @@ def gateways() -> Iterator[dict[str, RunningGateway]]:
 @pytest.mark.parametrize("dialect", EVERY)
 def test_every_kind_speaks_every_dialect(gateways: dict[str, RunningGateway], dialect: str, *, stream: bool) -> None:
     """The counts are those of the prompt as the model read it: no template stands around a text to be continued."""
-    request = replace(asked(WORDS, sampling=Sampling(max_tokens=LIMIT)), stream=stream)
+    request = replace(request_of(WORDS, sampling=Sampling(max_tokens=LIMIT)), stream=stream)
     templated = WORDS if _gives_texts(dialect) else f"<|user|>{WORDS}<|end|><|assistant|>"
     engine = len(f"<|user|>{WORDS}\n<|assistant|>") + 1
     wanted = {
@@ -176,7 +176,7 @@ def test_calls_and_thoughts_in_text_are_what_they_are(
     gateways: dict[str, RunningGateway], dialect: str, *, stream: bool
 ) -> None:
     """R3, R4, R-W2: more than one call, words around, and a thought, in each dialect's own form."""
-    request = replace(asked("Rain?", sampling=Sampling(max_tokens=400)), tools=(WEATHER,), stream=stream)
+    request = replace(request_of("Rain?", sampling=Sampling(max_tokens=400)), tools=(WEATHER,), stream=stream)
     parts, finish, _ = comparable(asyncio.run(answer_to(gateways["text"], dialect, request)))
     call = ToolCall(id="", name="weather", arguments='{"city":"Lyon"}')
     spoken = [part for part in parts if not isinstance(part, Reasoning)]
@@ -209,7 +209,7 @@ def test_a_client_that_leaves_ends_the_model() -> None:
 def test_a_failure_is_told_in_the_clients_dialect(gateways: dict[str, RunningGateway], dialect: str) -> None:
     """A-W9: and nothing of the model's own words."""
     made = dialects.get(dialect)
-    body = made.encode_request(asked(turn("user", "secret"), sampling=Sampling(max_tokens=9)), Losses(), Target())
+    body = made.encode_request(request_of(turn("user", "secret"), sampling=Sampling(max_tokens=9)), Losses(), Target())
     answer = gateways["broken"].request("POST", made.path.replace("{model}", "m"), body)
     assert answer.status == 500
     failure = made.decode_error(answer.status, answer.json)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.backends.wire import leakless, push, turns
+from tests.backends.wire import advance, leakless, turns
 from xenoglot.gateway.store_service import PATIENCE, SILENT_PATIENCE, StoreService
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import Retention, StoreError
@@ -41,15 +41,15 @@ async def test_findings_11_a_store_that_hangs_is_waited_for_once() -> None:
     keeper, driver = StoreService(Memory(), RETENTION), Driver()
     for patience in (PATIENCE, SILENT_PATIENCE, SILENT_PATIENCE):
         asking = asyncio.create_task(keeper.within(driver.ask()))
-        await push(patience - 0.5)
+        await advance(patience - 0.5)
         assert not asking.done()
-        await push(0.5)
+        await advance(0.5)
         with pytest.raises(StoreError, match=f"within {patience:g} seconds"):
             await asking
     assert driver.cancelled == 3
     assert await keeper.within(known()) == "known"
     asking = asyncio.create_task(keeper.within(driver.ask()))
-    await push(PATIENCE - 0.5)
+    await advance(PATIENCE - 0.5)
     assert not asking.done()  # it has answered since: the usual patience holds again
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.backends.wire import leakless, push, turns
+from tests.backends.wire import advance, leakless, turns
 from tests.gateway.running_gateway import TIMEOUT, read_until
 from tests.gateway.scripted_backends import CHAT
 from tests.gateway.server_on_loop import post_bytes
@@ -271,9 +271,9 @@ async def test_k14_k18_the_numbers_are_those_of_the_gateway_that_serves_and_surv
     numbers = _Numbers(WorkerEnv(0, 3, str(folder)))
     for number in (1, 2):
         numbers.tell_of(NumberedGateway(number))  # type: ignore[arg-type]  # as much of one as is asked for
-    await push(POST_SECONDS)  # there is no such folder
+    await advance(POST_SECONDS)  # there is no such folder
     folder.mkdir()
-    await push(POST_SECONDS)
+    await advance(POST_SECONDS)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == {"3.metrics": b"a 2\n"}
     assert numbers._task is not None
     numbers._task.cancel()

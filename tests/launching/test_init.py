@@ -46,7 +46,7 @@ def flags(**said: object) -> Namespace:
     return Namespace(**(dict.fromkeys(FLAGS) | {"setting": []} | said))
 
 
-def asked(answers: list[str], environ: dict[str, str], **said: object) -> tuple[InitAnswers, list[str], list[str]]:
+def run_init(answers: list[str], environ: dict[str, str], **said: object) -> tuple[InitAnswers, list[str], list[str]]:
     """Return the answers, the questions, and what was told between them."""
     questions: list[str] = []
     told: list[str] = []
@@ -61,7 +61,7 @@ def asked(answers: list[str], environ: dict[str, str], **said: object) -> tuple[
 
 
 def test_the_usual_answers_make_the_embedded_model() -> None:
-    made, questions, told = asked([""] * 4, {})
+    made, questions, told = run_init([""] * 4, {})
     assert made == InitAnswers()
     assert [question.rpartition("[")[2] for question in questions] == ["embedded] ", "8080] ", "none] ", "sqlite] "]
     assert told[0].startswith("Providers: anthropic, azure,")
@@ -69,7 +69,7 @@ def test_the_usual_answers_make_the_embedded_model() -> None:
 
 def test_a_provider_whose_key_is_there_is_the_usual_one() -> None:
     answers = ["", "", "9000", "no", "fast slow", "yes", "CLIENTS", "off"]
-    made, questions, _ = asked(answers, {"GROQ_API_KEY": KEY})
+    made, questions, _ = run_init(answers, {"GROQ_API_KEY": KEY})
     who = UpstreamChoice(name="groq", provider="groq", key_env="GROQ_API_KEY")
     assert made == InitAnswers(who=who, models=("fast", "slow"), port=9000, client_key_env="CLIENTS", store="off")
     assert KEY not in "".join(questions) + render_config(made)
@@ -78,7 +78,7 @@ def test_a_provider_whose_key_is_there_is_the_usual_one() -> None:
 def test_wrong_answers_are_told_and_asked_again() -> None:
     answers = ["opnai", "http://127.0.0.1:9", "chatt", "messages", KEY, "MY_KEY"]
     answers += ["99999", "8081", "*", "maybe", "n", "", "postgresql://u:p@h/d", "memory"]
-    made, _, told = asked(answers, {})
+    made, _, told = run_init(answers, {})
     who = UpstreamChoice(name="main", base_url="http://127.0.0.1:9", dialect="messages", key_env="MY_KEY")
     assert made == InitAnswers(who=who, models=("*",), embedded=False, port=8081, store="memory")
     assert [text for text in told if KEY in text] == []
@@ -94,25 +94,25 @@ def test_wrong_answers_are_told_and_asked_again() -> None:
 
 def test_the_models_of_a_server_are_shown() -> None:
     with DialectServer(dialects.get("chat")) as speaker:
-        _, _, told = asked([speaker.url, "", "", "", "yes", "", "", "", ""], {})
+        _, _, told = run_init([speaker.url, "", "", "", "yes", "", "", "", ""], {})
     assert "Models: large." in told
-    _, _, told = asked(["http://127.0.0.1:9", "", "", "", "", "", "", "", ""], {})
+    _, _, told = run_init(["http://127.0.0.1:9", "", "", "", "", "", "", "", ""], {})
     assert told[-1].startswith("Models cannot be listed: ")
 
 
 def test_a_setting_is_asked_for() -> None:
-    made, questions, _ = asked(["azure", "mine", "", "", "*", "", "", ""], {})
+    made, questions, _ = run_init(["azure", "mine", "", "", "*", "", "", ""], {})
     assert made.who is not None
     assert made.who.settings == {"resource": "mine"}
     assert questions[1] == "Azure OpenAI needs the name of the resource: [] "
-    made, _, _ = asked(["azure", "", "", "*", "", "", ""], {"AZURE_RESOURCE_NAME": "found"})
+    made, _, _ = run_init(["azure", "", "", "*", "", "", ""], {"AZURE_RESOURCE_NAME": "found"})
     assert made.who is not None
     assert made.who.settings == {}
 
 
 def test_no_more_answers_write_nothing() -> None:
     with pytest.raises(ConfigurationError, match="no file written"):
-        asked([""], {})
+        run_init([""], {})
 
 
 def test_flags_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,7 @@ def texts(value: JSON) -> Iterator[str]:
         yield from (key, *texts(item))
 
 
-def told(row: Program) -> list[str]:
+def template_texts(row: Program) -> list[str]:
     """Return all texts with holes."""
     plain = to_builtins(row)
     return list(texts([plain["arguments"], plain["env"], plain["files"]]))
@@ -60,7 +60,7 @@ def test_every_fact_is_cited(name: str) -> None:
 @EACH
 def test_a_row_has_the_holes_that_are_filled(name: str) -> None:
     row = programs.get(name)
-    holes = {hole for text in told(row) for hole in re.findall(r"\{([^{}\s=]+)\}", text)} - OF_THE_PROGRAM
+    holes = {hole for text in template_texts(row) for hole in re.findall(r"\{([^{}\s=]+)\}", text)} - OF_THE_PROGRAM
     assert holes <= HOLES
     assert {"url", "key"} <= holes
     assert row.model == "own" or holes & {"model", '"model"'}

@@ -161,7 +161,7 @@ ANSWERED = {
 """Groups of the features of answers."""
 
 
-def asked(request: Request) -> Iterator[Use]:
+def features_of_request(request: Request) -> Iterator[Use]:
     """Yield what a request makes use of."""
     yield from _turns(request)
     for index, tool in enumerate(request.tools):
@@ -170,13 +170,13 @@ def asked(request: Request) -> Iterator[Use]:
         yield _use(_choice(request.tool_choice), "$.tool_choice")
     if request.output is not None:
         yield _use(FORMS[request.output.kind], "$.output")
-    yield from _said(request.sampling, "$.sampling", {name: name for name in Sampling.__struct_fields__})
-    yield from _said(request.thinking, "$.thinking", {name: f"thinking: {name}" for name in THINKING})
-    yield from _said(request, "$", SINGLE)
+    yield from _set_fields(request.sampling, "$.sampling", {name: name for name in Sampling.__struct_fields__})
+    yield from _set_fields(request.thinking, "$.thinking", {name: f"thinking: {name}" for name in THINKING})
+    yield from _set_fields(request, "$", SINGLE)
     yield from _own(request, "$")
 
 
-def answered(response: Response) -> Iterator[Use]:
+def features_of_response(response: Response) -> Iterator[Use]:
     """Yield what an answer makes use of."""
     for candidate in response.candidates[:1]:  # what is said of the others is said of all of each
         where = "$.candidates[0]"
@@ -199,7 +199,7 @@ def _use(feature: str, path: str, fields: tuple[str, ...] = ()) -> Use:
     return Use(feature, Thing((path,), b"", fields))
 
 
-def _said(value: Struct | None, path: str, features: dict[str, str]) -> Iterator[Use]:
+def _set_fields(value: Struct | None, path: str, features: dict[str, str]) -> Iterator[Use]:
     for name, feature in features.items():
         if getattr(value, name, None) is not None:
             yield _use(feature, f"{path}.{name}")

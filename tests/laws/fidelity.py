@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tests.laws.essence import CONTENT_FIELDS, LISTS, NAMED
-from tests.laws.features import ANSWERED, ASKED, SEVERAL, SINGLE, Use, answered, asked
+from tests.laws.features import ANSWERED, ASKED, SEVERAL, SINGLE, Use, features_of_request, features_of_response
 from tests.laws.test_crossing import ANSWERS, CROSSED, TARGET, answer_of
 from tests.laws.test_crossing import ASKED as REQUEST
 from tests.laws.vectors import Case, cases
@@ -122,7 +122,7 @@ def answers(client: str) -> Table:
 @cache
 def errors(client: str) -> Table:
     """Return what becomes of errors for clients of a dialect, for each other dialect of an upstream."""
-    return _table(client, lambda other: (_told(case, client) for case in _of(other, "error.json")))
+    return _table(client, lambda other: (_error_fates(case, client) for case in _of(other, "error.json")))
 
 
 def _table(client: str, found: Callable[[str], Iterable[dict[str, str]]]) -> Table:
@@ -196,7 +196,7 @@ def without(request: Request, features: Iterable[str], uses: list[Use]) -> Reque
 @cache
 def _request_of(case: Case) -> tuple[Request, list[Use]]:
     request = case.dialect.decode_request(case.request)
-    return request, list(asked(request))
+    return request, list(features_of_request(request))
 
 
 def blamed(path: str, uses: list[Use]) -> dict[str, str]:
@@ -228,7 +228,7 @@ def _response_of(case: Case, file: str) -> tuple[Response | None, list[Use]]:
     if not (case.folder / file).exists():
         return None, []
     response = answer_of(case, file, case.dialect)
-    return response, [] if response is None else list(answered(response))
+    return response, [] if response is None else list(features_of_response(response))
 
 
 def fates_of(uses: list[Use], losses: Losses, whole: Struct) -> dict[str, str]:
@@ -255,7 +255,7 @@ def _worse(one: str, other: str) -> str:
     return max(one, other, key=FATES.index)
 
 
-def _told(case: Case, name: str) -> dict[str, str]:
+def _error_fates(case: Case, name: str) -> dict[str, str]:
     """Return what becomes of an error on its way to a client: its kind and its words, or its words alone."""
     error = case.error
     failure = case.dialect.decode_error(error["status"], error["body"])

@@ -97,7 +97,7 @@ def counted(data: bytes, frames: Sequence[bytes], *, lined: bool) -> tuple[int, 
 
 
 @cache
-def told(name: str, cut: Cut) -> tuple[Event, ...]:
+def decoded_events(name: str, cut: Cut) -> tuple[Event, ...]:
     """Return the events of a stream that ends so."""
     reading = StreamReader(get(name).framing, get(name).stream_decoder())
     reader = GuardedReader(reading, reading, lambda failure: failure, Losses())
@@ -124,7 +124,7 @@ def passed(name: str, cut: Cut) -> tuple[bytes, Failure | None]:
     return asyncio.run(all_of())
 
 
-def heard(dialect: Dialect, data: bytes) -> list[Event]:
+def received_events(dialect: Dialect, data: bytes) -> list[Event]:
     """Return what a client hears in `data` that drops what has no end, up to the terminating event."""
     framing, decoder = dialect.framing.decoder(), dialect.stream_decoder()
     events = [event for frame in framing.feed(data) for event in decoder.feed(frame)]
@@ -138,7 +138,7 @@ def heard(dialect: Dialect, data: bytes) -> list[Event]:
 @pytest.mark.parametrize("name", DIALECTS)
 def test_u13_u14_a_cut_stream_is_complete_or_fails(name: str) -> None:
     for cut, complete in cuts(name):
-        events = told(name, cut)
+        events = decoded_events(name, cut)
         assert (type(events[-1]) is Failed) != complete, cut
         assert any(type(event) is Finished for event in events) or not complete, cut
 
@@ -152,7 +152,7 @@ def test_u13_u14_bytes_that_pass_are_completed_or_fail(name: str) -> None:
         assert (failure is None) == complete, cut
         if failure is None:
             assert data.startswith(cut.data), cut
-            events = heard(get(name), data)
+            events = received_events(get(name), data)
             assert any(type(event) is Finished for event in events), cut
             assert type(events[-1]) is not Failed, cut
         else:
@@ -166,7 +166,7 @@ def test_u13_u14_bytes_that_pass_are_completed_or_fail(name: str) -> None:
 def test_u13_u14_what_is_written_is_complete_or_an_error(upstream: str, client: str) -> None:
     written: dict[str, bool] = {}
     for cut, complete in cuts(upstream):
-        events = told(upstream, cut)
+        events = decoded_events(upstream, cut)
         key = repr(events)
         if key in written:
             assert written[key] == complete, cut
@@ -178,7 +178,7 @@ def test_u13_u14_what_is_written_is_complete_or_an_error(upstream: str, client: 
         said = [event for frame in framing.feed(data) for event in decoder.feed(frame)]
         assert framing.rests, cut
         if complete:
-            said = heard(dialect, data)
+            said = received_events(dialect, data)
             assert any(type(event) is Finished for event in said), cut
             assert type(said[-1]) is not Failed, cut
         else:

@@ -52,7 +52,7 @@ def test_streams_go_home(case: Case) -> None:
     losses = Losses()
     events = decoded(case.dialect, [case.stream])
     written = through(events, case.dialect.stream_encoder(case.asked(), losses))
-    again, once = fold(through(written, case.dialect.stream_decoder())), said(fold(events))
+    again, once = fold(through(written, case.dialect.stream_decoder())), without_finish_words(fold(events))
     if isinstance(once, Failure):
         assert isinstance(again, Failure)
         assert (again.kind, again.message) == (once.kind, once.message)
@@ -61,7 +61,7 @@ def test_streams_go_home(case: Case) -> None:
     assert list(losses) == []
 
 
-def said(answer: Response | Failure) -> Response | Failure:
+def without_finish_words(answer: Response | Failure) -> Response | Failure:
     """Return the answer with the finish reasons that its server did not send as we send them."""
     if isinstance(answer, Failure):
         return answer

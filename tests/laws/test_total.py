@@ -112,7 +112,7 @@ def encoded(dialect: str, request: Request) -> Outcome:
     return Outcome(wire, frozenset(losses))
 
 
-async def asked(kind: str, request: Request) -> Outcome:
+async def recorded_request(kind: str, request: Request) -> Outcome:
     """Return what a backend asks its model for `request`; how it answers is no part of this."""
     losses = Losses()
     record: list[JSON] = []
@@ -146,7 +146,7 @@ async def silent(kind: str) -> AsyncIterator[str]:
     """Yield each field with its value that a dialect, or a backend, neither heeds nor reports."""
 
     async def outcome(request: Request) -> Outcome:
-        return await asked(kind, request) if kind in BACKENDS else encoded(kind, request)
+        return await recorded_request(kind, request) if kind in BACKENDS else encoded(kind, request)
 
     for name, place in PLACES.items():
         before = await outcome(place.request(place.base))

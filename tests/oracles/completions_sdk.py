@@ -4,7 +4,7 @@ from typing import Any
 
 import openai
 
-from tests.oracles.wire import OPENAI, WIRE, said
+from tests.oracles.wire import OPENAI, WIRE, to_json
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.model.json import JSON, JSONObject
 
@@ -12,7 +12,7 @@ from xenoglot.model.json import JSON, JSONObject
 def read_completions(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `completions.create` gives it."""
     WIRE.whole(body, status)
-    return said(OPENAI.completions.create(model="m", prompt="p"))
+    return to_json(OPENAI.completions.create(model="m", prompt="p"))
 
 
 def read_completions_stream(events: list[ServerSentEvent]) -> JSON:
@@ -22,7 +22,7 @@ def read_completions_stream(events: list[ServerSentEvent]) -> JSON:
     choices: dict[int, JSONObject] = {}
     for chunk in OPENAI.completions.create(model="m", prompt="p", stream=True):
         assert isinstance(chunk, openai.types.Completion)
-        data: dict[str, Any] = said(chunk)
+        data: dict[str, Any] = to_json(chunk)
         for choice in data.pop("choices"):
             _add(choices.setdefault(choice["index"], {"text": ""}), choice)
         answer |= {key: value for key, value in data.items() if value is not None}

@@ -31,7 +31,7 @@ JOINED = ({"text"}, {"text", "thought"}, {"text", "thought", "thought_signature"
 """What may be said of a text that goes on with the one before."""
 
 
-def said(answer: types.GenerateContentResponse) -> JSONObject:
+def to_json(answer: types.GenerateContentResponse) -> JSONObject:
     """Return the answer as JSON, without what was not said and how it was sent."""
     found: JSONObject = answer.model_dump(mode="json", exclude_none=True)
     found.pop("sdk_http_response", None)
@@ -42,7 +42,7 @@ def read_gemini(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `models.generate_content` gives it."""
     WIRE.whole(body, status)
     with _new_words():
-        return _settled(said(GEMINI.models.generate_content(model="m", contents="Hi")))
+        return _settled(to_json(GEMINI.models.generate_content(model="m", contents="Hi")))
 
 
 def read_gemini_stream(events: list[ServerSentEvent]) -> JSON:
@@ -50,7 +50,7 @@ def read_gemini_stream(events: list[ServerSentEvent]) -> JSON:
     WIRE.stream(events)
     with _new_words():
         chunks = GEMINI.models.generate_content_stream(model="m", contents="Hi")
-        return _settled(_together(map(said, chunks)))
+        return _settled(_together(map(to_json, chunks)))
 
 
 @contextmanager

@@ -174,7 +174,7 @@ def read_chat(body: JSONObject, status: int = 200) -> JSON:
     for item in answer.completion_message.content:
         if isinstance(item, ImageItem) and item.image.url is not None and item.image.url.uri.startswith("data:"):
             item.image = ImageSource(data=item.image.url.uri.partition(",")[2])
-    return said(answer)
+    return to_json(answer)
 
 
 def read_chat_stream(events: list[ServerSentEvent]) -> JSON:
@@ -192,13 +192,13 @@ def read_chat_stream(events: list[ServerSentEvent]) -> JSON:
     if answer.images:
         images = [{"type": "image", "image": {"data": image}} for image in answer.images]
         message["content"] = [{"type": "text", "text": answer.content}, *images]
-    message["tool_calls"] = said(answer.tool_calls)
-    return {"completion_message": message, "logprobs": said(answer.logprobs), "metrics": said(answer.metrics)}
+    message["tool_calls"] = to_json(answer.tool_calls)
+    return {"completion_message": message, "logprobs": to_json(answer.logprobs), "metrics": to_json(answer.metrics)}
 
 
 def read_completion(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `inference.completion` gives it."""
-    return said(_read(body, status, Completion))
+    return to_json(_read(body, status, Completion))
 
 
 def read_completion_stream(events: list[ServerSentEvent]) -> JSON:
@@ -207,10 +207,10 @@ def read_completion_stream(events: list[ServerSentEvent]) -> JSON:
     for body in _bodies(events):
         piece = _read(body, 200, Piece)
         answer.add(piece.delta, piece, piece.metrics)
-    return {key: value for key, value in said(answer).items() if key not in {"tool_calls", "images"}}
+    return {key: value for key, value in to_json(answer).items() if key not in {"tool_calls", "images"}}
 
 
-def said(value: object) -> JSON:
+def to_json(value: object) -> JSON:
     """Return a value as JSON."""
     return msgspec.to_builtins(value)
 

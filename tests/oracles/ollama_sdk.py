@@ -41,7 +41,7 @@ LISTED = ("tool_calls", "images", "logprobs")
 """Fields whose pieces are put together as one list."""
 
 
-def said(answer: Any) -> JSONObject:  # noqa: ANN401  the SDK's client gives any of its models
+def to_json(answer: Any) -> JSONObject:  # noqa: ANN401  the SDK's client gives any of its models
     """Return the answer as JSON, without what was not said."""
     found: JSONObject = answer.model_dump(mode="json", exclude_none=True)
     return found
@@ -50,25 +50,25 @@ def said(answer: Any) -> JSONObject:  # noqa: ANN401  the SDK's client gives any
 def read_chat(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `chat` gives it."""
     WIRE.whole(body, status)
-    return said(OLLAMA.chat(model="m", messages=[]))
+    return to_json(OLLAMA.chat(model="m", messages=[]))
 
 
 def read_chat_stream(events: list[ServerSentEvent]) -> JSON:
     """Return a streamed answer as `chat` gives it, its pieces put together."""
     WIRE.stream(events)
-    return _together(map(said, OLLAMA.chat(model="m", messages=[], stream=True)))
+    return _together(map(to_json, OLLAMA.chat(model="m", messages=[], stream=True)))
 
 
 def read_generate(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `generate` gives it."""
     WIRE.whole(body, status)
-    return said(OLLAMA.generate(model="m"))
+    return to_json(OLLAMA.generate(model="m"))
 
 
 def read_generate_stream(events: list[ServerSentEvent]) -> JSON:
     """Return a streamed answer as `generate` gives it, its pieces put together."""
     WIRE.stream(events)
-    return _together(map(said, OLLAMA.generate(model="m", stream=True)))
+    return _together(map(to_json, OLLAMA.generate(model="m", stream=True)))
 
 
 def _together(pieces: Iterable[JSONObject]) -> JSONObject:

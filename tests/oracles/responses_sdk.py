@@ -6,7 +6,7 @@ import openai
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from tests.oracles.wire import CLIENT, OPENAI, WIRE, said
+from tests.oracles.wire import CLIENT, OPENAI, WIRE, to_json
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.model.json import JSON, JSONObject
@@ -22,7 +22,7 @@ EVENTS: dict[str, TypeAdapter[Any]] = {
 def read_responses(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `responses.create` gives it."""
     WIRE.whole(body, status)
-    return said(OPENAI.responses.create(model="m", input="i"))
+    return to_json(OPENAI.responses.create(model="m", input="i"))
 
 
 def read_responses_stream(events: list[ServerSentEvent]) -> JSON:
@@ -36,7 +36,7 @@ def read_responses_stream(events: list[ServerSentEvent]) -> JSON:
     with OPENAI.responses.stream(model="m", input="i") as stream:
         for event in stream:
             if event.type in ("response.completed", "response.incomplete"):
-                last = said(event.response)
+                last = to_json(event.response)
             elif event.type == "response.failed":
                 error = event.response.error
                 assert error is not None

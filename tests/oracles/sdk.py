@@ -11,7 +11,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from tests.oracles import gemini_sdk, llama_stack_sdk, ollama_sdk
 from tests.oracles.completions_sdk import read_completions, read_completions_stream
 from tests.oracles.responses_sdk import read_responses, read_responses_stream
-from tests.oracles.wire import ANTHROPIC, OPENAI, WIRE, said
+from tests.oracles.wire import ANTHROPIC, OPENAI, WIRE, to_json
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.model.json import JSON, JSONObject
 
@@ -20,7 +20,7 @@ def read_chat(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `chat.completions.create` gives it."""
     WIRE.whole(body, status)
     answer = OPENAI.chat.completions.create(model="m", messages=[])
-    return said(answer)
+    return to_json(answer)
 
 
 def read_chat_stream(events: list[ServerSentEvent]) -> JSON:
@@ -29,27 +29,27 @@ def read_chat_stream(events: list[ServerSentEvent]) -> JSON:
     state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
     for chunk in OPENAI.chat.completions.create(model="m", messages=[], stream=True):
         state.handle_chunk(chunk)
-    return said(state.current_completion_snapshot)
+    return to_json(state.current_completion_snapshot)
 
 
 def read_messages(body: JSONObject, status: int = 200) -> JSON:
     """Return a whole answer as `beta.messages.create` gives it."""
     WIRE.whole(body, status)
-    return said(ANTHROPIC.beta.messages.create(model="m", messages=[], max_tokens=1))
+    return to_json(ANTHROPIC.beta.messages.create(model="m", messages=[], max_tokens=1))
 
 
 def read_messages_stream(events: list[ServerSentEvent]) -> JSON:
     """Return a streamed answer as `beta.messages.stream` accumulates it."""
     WIRE.stream(events)
     with ANTHROPIC.beta.messages.stream(model="m", messages=[], max_tokens=1) as stream:
-        return said(stream.get_final_message())
+        return to_json(stream.get_final_message())
 
 
 def read_stable_stream(events: list[ServerSentEvent]) -> JSON:
     """Return a streamed answer as `messages.stream` accumulates it, which knows no beta blocks."""
     WIRE.stream(events)
     with ANTHROPIC.messages.stream(model="m", messages=[], max_tokens=1) as stream:
-        return said(stream.get_final_message())
+        return to_json(stream.get_final_message())
 
 
 WHOLE: dict[str, Callable[[JSONObject, int], JSON]] = {

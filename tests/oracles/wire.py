@@ -34,6 +34,6 @@ OPENAI = openai.OpenAI(api_key="k", base_url="http://oracle.test/v1", http_clien
 ANTHROPIC = anthropic.Anthropic(api_key="k", base_url="http://oracle.test", http_client=CLIENT, max_retries=0)
 
 
-def said(answer: openai.BaseModel | anthropic.BaseModel) -> JSON:
+def to_json(answer: openai.BaseModel | anthropic.BaseModel) -> JSON:
     """Return the answer as JSON; kinds of blocks that the SDK does not know yet are no mistake."""
     return answer.to_dict(mode="json", warnings=False)

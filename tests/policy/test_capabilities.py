@@ -27,23 +27,25 @@ AUDIO = Audio(source=Inline("AA=="), format="wav")
 FILE = File(source=Remote("https://files.example/a.pdf"))
 
 
-def said(*parts: Part) -> Request:
+def request_with(*parts: Part) -> Request:
     return Request(model="m", messages=(Message(role="user", content=parts),))
 
 
 @pytest.mark.parametrize(
     ("request_", "needs"),
     [
-        pytest.param(said(Text(text="hi")), set(), id="words"),
-        pytest.param(said(Reasoning(text="hm"), Opaque(dialect="chat", data={})), set(), id="its-own-words"),
+        pytest.param(request_with(Text(text="hi")), set(), id="words"),
+        pytest.param(request_with(Reasoning(text="hm"), Opaque(dialect="chat", data={})), set(), id="its-own-words"),
         pytest.param(Request(model="m", tools=(Tool(name="t"),)), {"tools"}, id="tools"),
         pytest.param(Request(model="m", tools=(Opaque(dialect="chat", data={}),)), {"tools"}, id="a-server-tool"),
-        pytest.param(said(ToolCall(id="1", name="t")), {"tools"}, id="a-call-of-long-ago"),
-        pytest.param(said(ToolResult(call_id="1", content=(IMAGE,))), {"tools", "images"}, id="image-in-a-result"),
-        pytest.param(said(IMAGE), {"images"}, id="images"),
-        pytest.param(said(AUDIO), {"audio"}, id="audio"),
-        pytest.param(said(FILE, IMAGE), {"files", "images"}, id="files-and-images"),
-        pytest.param(said(File(source=Nested((IMAGE,)))), {"files", "images"}, id="image-in-a-file"),
+        pytest.param(request_with(ToolCall(id="1", name="t")), {"tools"}, id="a-call-of-long-ago"),
+        pytest.param(
+            request_with(ToolResult(call_id="1", content=(IMAGE,))), {"tools", "images"}, id="image-in-a-result"
+        ),
+        pytest.param(request_with(IMAGE), {"images"}, id="images"),
+        pytest.param(request_with(AUDIO), {"audio"}, id="audio"),
+        pytest.param(request_with(FILE, IMAGE), {"files", "images"}, id="files-and-images"),
+        pytest.param(request_with(File(source=Nested((IMAGE,)))), {"files", "images"}, id="image-in-a-file"),
         pytest.param(Request(model="m", thinking=Thinking(mode="enabled")), {"reasoning"}, id="thinking"),
         pytest.param(Request(model="m", thinking=Thinking(effort="low")), {"reasoning"}, id="effort"),
         pytest.param(Request(model="m", thinking=Thinking(budget_tokens=9)), {"reasoning"}, id="budget"),
@@ -107,7 +109,7 @@ def test_conditions(when: RequestCondition, matches: bool) -> None:  # noqa: FBT
 
 
 def test_a_prompt_of_nothing_is_short() -> None:
-    assert matches_when(RequestCondition(max_input_tokens=1), said(), 0)
+    assert matches_when(RequestCondition(max_input_tokens=1), request_with(), 0)
 
 
 def test_which_conditions_need_a_count() -> None:

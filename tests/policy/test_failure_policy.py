@@ -23,7 +23,7 @@ def upstream(cause: FailureCause, *, unsent: bool = False) -> Failure:
     return Failure(kind="timeout" if cause == "timeout" else "upstream", message="", cause=cause, unsent=unsent)
 
 
-def told(kind: FailureKind, status: int | None = None, code: str | None = None) -> Failure:
+def failure_of(kind: FailureKind, status: int | None = None, code: str | None = None) -> Failure:
     return Failure(kind=kind, message="", status=status, dialect="openai", code=code)
 
 
@@ -43,27 +43,27 @@ def told(kind: FailureKind, status: int | None = None, code: str | None = None) 
         pytest.param(upstream("protocol", unsent=True), ELSEWHERE, id="U43-our-own-request-is-no-http"),
         pytest.param(upstream("credentials"), KEY, id="U40-credentials"),
         pytest.param(upstream("forbidden"), KEY, id="U40-forbidden"),
-        pytest.param(told("internal"), BROKEN, id="U23-an-error-as-the-answer"),
-        pytest.param(told("upstream", 502), BROKEN, id="U26-502"),
-        pytest.param(told("overloaded", 503), BROKEN, id="U26-U38-503"),
-        pytest.param(told("timeout", 504), BROKEN, id="U26-504"),
-        pytest.param(told("rate_limit", 429), KEY, id="U37-429"),
-        pytest.param(told("billing", 429, "insufficient_quota"), KEY, id="U37-quota"),
-        pytest.param(told("overloaded", 529), BROKEN, id="U38-529"),
-        pytest.param(told("internal", 500), BROKEN, id="U38-500"),
-        pytest.param(told("timeout", 408), BROKEN, id="U38-408"),
-        pytest.param(told("conflict", 409), PASSING, id="U38-409"),
-        pytest.param(told("invalid_request", 425), PASSING, id="U38-425"),
-        pytest.param(told("invalid_request", 400), FINAL, id="U39-400"),
-        pytest.param(told("invalid_request", 422), FINAL, id="U39-422"),
-        pytest.param(told("context_overflow", 400), FINAL, id="U39-context-overflow"),
-        pytest.param(told("too_large", 413), FINAL, id="U39-413"),
-        pytest.param(told("unsupported", 501), FINAL, id="U39-unsupported"),
-        pytest.param(told("authentication", 401), KEY, id="U40-401"),
-        pytest.param(told("permission", 403), KEY, id="U40-403"),
-        pytest.param(told("billing", 402), KEY, id="U40-402"),
-        pytest.param(told("not_found", 404), FINAL, id="U41-404"),
-        pytest.param(told("cancelled", 499), FINAL, id="C04-cancelled"),
+        pytest.param(failure_of("internal"), BROKEN, id="U23-an-error-as-the-answer"),
+        pytest.param(failure_of("upstream", 502), BROKEN, id="U26-502"),
+        pytest.param(failure_of("overloaded", 503), BROKEN, id="U26-U38-503"),
+        pytest.param(failure_of("timeout", 504), BROKEN, id="U26-504"),
+        pytest.param(failure_of("rate_limit", 429), KEY, id="U37-429"),
+        pytest.param(failure_of("billing", 429, "insufficient_quota"), KEY, id="U37-quota"),
+        pytest.param(failure_of("overloaded", 529), BROKEN, id="U38-529"),
+        pytest.param(failure_of("internal", 500), BROKEN, id="U38-500"),
+        pytest.param(failure_of("timeout", 408), BROKEN, id="U38-408"),
+        pytest.param(failure_of("conflict", 409), PASSING, id="U38-409"),
+        pytest.param(failure_of("invalid_request", 425), PASSING, id="U38-425"),
+        pytest.param(failure_of("invalid_request", 400), FINAL, id="U39-400"),
+        pytest.param(failure_of("invalid_request", 422), FINAL, id="U39-422"),
+        pytest.param(failure_of("context_overflow", 400), FINAL, id="U39-context-overflow"),
+        pytest.param(failure_of("too_large", 413), FINAL, id="U39-413"),
+        pytest.param(failure_of("unsupported", 501), FINAL, id="U39-unsupported"),
+        pytest.param(failure_of("authentication", 401), KEY, id="U40-401"),
+        pytest.param(failure_of("permission", 403), KEY, id="U40-403"),
+        pytest.param(failure_of("billing", 402), KEY, id="U40-402"),
+        pytest.param(failure_of("not_found", 404), FINAL, id="U41-404"),
+        pytest.param(failure_of("cancelled", 499), FINAL, id="C04-cancelled"),
     ],
 )
 def test_the_table(failure: Failure, verdict: FailureAction) -> None:
@@ -72,7 +72,7 @@ def test_the_table(failure: Failure, verdict: FailureAction) -> None:
 
 @pytest.mark.parametrize("kind", get_args(FailureKind))
 def test_every_kind_has_a_row(kind: FailureKind) -> None:
-    assert isinstance(judge(told(kind)), FailureAction)
+    assert isinstance(judge(failure_of(kind)), FailureAction)
 
 
 @pytest.mark.parametrize("cause", get_args(FailureCause))
@@ -111,7 +111,7 @@ def test_a_timeout_is_tried_again_where_the_operator_wants_it() -> None:
 
 @pytest.mark.parametrize("reason", [reason for reason in get_args(Reason) if reason != "content_filter"])
 def test_an_operator_may_have_others_asked(reason: Reason) -> None:
-    failure = told(cast("FailureKind", reason))
+    failure = failure_of(cast("FailureKind", reason))
     wanted: list[Reason] = [reason]
     others: list[Reason] = [other for other in get_args(Reason) if other != reason]
     assert (judge(failure, fallback_on=wanted), judge(failure, fallback_on=others)) == (ELSEWHERE, FINAL)
@@ -119,24 +119,24 @@ def test_an_operator_may_have_others_asked(reason: Reason) -> None:
 
 @pytest.mark.parametrize("code", sorted(FILTER_CODES))
 def test_a_filter_is_known_by_its_code(code: str) -> None:
-    failure = told("invalid_request", 400, code)
+    failure = failure_of("invalid_request", 400, code)
     wanted: list[Reason] = ["content_filter"]
     assert (judge(failure, fallback_on=wanted), judge(failure)) == (ELSEWHERE, FINAL)
-    assert reasons(told("invalid_request", 400, "other")) == {"invalid_request"}
+    assert reasons(failure_of("invalid_request", 400, "other")) == {"invalid_request"}
 
 
 def test_what_was_cancelled_is_never_asked_again() -> None:
-    assert judge(told("cancelled"), fallback_on=cast("tuple[Reason]", ("cancelled",))) == FINAL
+    assert judge(failure_of("cancelled"), fallback_on=cast("tuple[Reason]", ("cancelled",))) == FINAL
 
 
 def test_a_wish_for_others_changes_nothing_that_has_them_already() -> None:
     wanted: list[Reason] = ["not_found"]
-    assert judge(told("rate_limit", 429), fallback_on=wanted) == KEY
+    assert judge(failure_of("rate_limit", 429), fallback_on=wanted) == KEY
 
 
 def test_what_is_futile_is_not_asked_again_and_nobodys_fault() -> None:
-    assert judge(replace(told("upstream"), futile=True)) == ELSEWHERE
-    assert judge(replace(told("invalid_request"), futile=True)) == FINAL
+    assert judge(replace(failure_of("upstream"), futile=True)) == ELSEWHERE
+    assert judge(replace(failure_of("invalid_request"), futile=True)) == FINAL
 
 
 def test_our_own_limits_blame_nobody() -> None:

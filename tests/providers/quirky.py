@@ -167,7 +167,7 @@ class Quirky:
         return target.reasoning_field if self._thinks and key == "reasoning_content" else key
 
 
-def asked_of(server: Quirky, conversation: Conversation[Report]) -> Report:
+def probe_report(server: Quirky, conversation: Conversation[Report]) -> Report:
     """Hold the conversation with `server`."""
     try:
         ask = next(conversation)

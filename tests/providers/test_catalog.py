@@ -65,7 +65,7 @@ def test_each_provider_has_its_line() -> None:
     assert [line.split()[0] for line in list_command.lines()] == list(catalog.names())
 
 
-def told(node: ast.AST) -> Iterator[str]:
+def words_in(node: ast.AST) -> Iterator[str]:
     """The words of one node of the code that may name somebody."""
     match node:
         case ast.Constant(value=str(text)):
@@ -79,7 +79,7 @@ def told(node: ast.AST) -> Iterator[str]:
 def named(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if not {*catalog.names()}.isdisjoint(words := {*told(node)}):
+        if not {*catalog.names()}.isdisjoint(words := {*words_in(node)}):
             yield from (f"{place(path, node)} {word}" for word in sorted(words))  # type: ignore[arg-type]
 
 

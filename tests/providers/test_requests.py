@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import answering, leakless, serving
+from tests.backends.wire import leakless, respond_with, serving
 from xenoglot.backends.backend import Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses
@@ -53,7 +53,7 @@ def seen(request: bytes, origin: str) -> JSONObject:
 async def test_what_is_asked(provider: str) -> None:
     cases = [case for case in ASKED if case["provider"] == provider]
     asked = []
-    async with serving(answering(*[REFUSAL] * len(cases))) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(*[REFUSAL] * len(cases))) as wire, aclosing(Transport()) as transport:
         for case in cases:
             config = configured(case)
             upstream = config.upstreams["up"]

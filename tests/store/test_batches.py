@@ -41,7 +41,7 @@ OUTPUT = StoredFile(
 )
 
 
-async def begun(store: Store, batch: Batch = BATCH) -> None:
+async def stored_batch(store: Store, batch: Batch = BATCH) -> None:
     """Keep a batch with three requests, that the process `p` runs until 130."""
     await store.batches.create(batch, ready=False)
     await store.batches.add(batch.owner, batch.id, LINES)
@@ -71,7 +71,7 @@ async def test_one_is_there_when_all_of_it_is(store: Store) -> None:
 
 
 async def test_another_owner_has_nothing(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     await settle(store, 0)
     seen = (
         await store.batches.get("bob", "batch_1"),
@@ -107,7 +107,7 @@ async def test_one_owner_has_no_more_than_its_share(store: Store) -> None:
 
 
 async def test_one_that_nobody_vouches_for_is_taken_over(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     assert await store.batches.renew("p", [KEY, ("alice", "batch_9")], 150.0) == {KEY: None}
     assert await store.batches.claim("q", 149.0, 180.0, 9) == []
     assert [batch.id for batch in await store.batches.claim("q", 151.0, 180.0, 9)] == ["batch_1"]
@@ -118,7 +118,7 @@ async def test_one_that_nobody_vouches_for_is_taken_over(store: Store) -> None:
 
 
 async def test_a_request_gets_one_result(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     assert [await settle(store, 0, result=said) for said in (b"first", b"second")] == [True, True]
     assert await store.batches.results(*KEY, ("ok",), 0, 9) == [(1, b"first")]
     assert await store.batches.request(*KEY, 1) is None
@@ -126,7 +126,7 @@ async def test_a_request_gets_one_result(store: Store) -> None:
 
 
 async def test_whoever_lost_a_batch_adds_nothing_to_it(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     await store.batches.claim("q", 131.0, 160.0, 9)
     assert not await settle(store, 0)
     assert not await store.batches.leave("p", BATCH, [(1, b"left")])
@@ -136,7 +136,7 @@ async def test_whoever_lost_a_batch_adds_nothing_to_it(store: Store) -> None:
 
 
 async def test_at_the_end_its_files_are_there(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     await settle(store, 0)
     await store.batches.settle("p", BATCH, LINES[1], BatchResult("error", b"wrong"))
     await store.batches.leave("p", BATCH, [(4, b"left"), (1, b"never")])
@@ -153,7 +153,7 @@ async def test_at_the_end_its_files_are_there(store: Store) -> None:
 
 
 async def test_whoever_runs_one_learns_that_it_is_cancelled(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     for now in (110.0, 120.0):
         cancelled = await store.batches.cancel(*KEY, now)
         assert cancelled is not None
@@ -178,7 +178,7 @@ async def test_they_are_listed_in_pages(store: Store) -> None:
 
 
 async def test_what_is_under_way_is_not_forgotten(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     tight = Retention(max_age=1.0, max_bytes=1)
     assert await store.sweep(1e6, tight, 9) == 0
     assert await store.batches.finish("p", BATCH, [OUTPUT], 140.0)
@@ -197,7 +197,7 @@ async def test_a_store_of_yesterday_gets_the_tables_of_today(tmp_path: Path, mon
         await first.put(ANSWER)
     second = SQLite(path)
     assert second.has_past()
-    await begun(second)
+    await stored_batch(second)
     assert (await second.batches.get(*KEY), await second.get(ANSWER.owner, ANSWER.id)) == (BATCH, ANSWER)
     assert await first.get(ANSWER.owner, ANSWER.id) == ANSWER, "a gateway of yesterday goes on beside it"
     await first.aclose()
@@ -205,7 +205,7 @@ async def test_a_store_of_yesterday_gets_the_tables_of_today(tmp_path: Path, mon
 
 
 async def test_what_was_used_is_summed_as_far_as_it_was_said(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     used = (Usage(input_tokens=5, output_tokens=2), Usage(), Usage(input_tokens=1, cache_read=1, output_tokens=3))
     for request, usage in zip(LINES, used, strict=True):
         await store.batches.settle("p", BATCH, request, BatchResult("ok", b"", usage))
@@ -215,7 +215,7 @@ async def test_what_was_used_is_summed_as_far_as_it_was_said(store: Store) -> No
 
 
 async def test_of_a_file_that_is_deleted_the_answers_go(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     await settle(store, 0, result=b"x" * 10_000)
     await store.batches.settle("p", BATCH, LINES[1], BatchResult("error", b"wrong"))
     await store.batches.finish("p", BATCH, [OUTPUT], 140.0)
@@ -226,7 +226,7 @@ async def test_of_a_file_that_is_deleted_the_answers_go(store: Store) -> None:
 
 
 async def test_of_large_results_few_are_read_at_once(store: Store) -> None:
-    await begun(store)
+    await stored_batch(store)
     for number in range(3):
         await settle(store, number, result=b"x" * 700_000)
     pages = [await store.batches.results(*KEY, ("ok",), after, 9) for after in (0, 2, 4)]

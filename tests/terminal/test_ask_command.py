@@ -26,7 +26,7 @@ def upstream() -> Generator[Upstream]:
         yield served
 
 
-def asked(upstream: Upstream, *flags: str) -> tuple[int, str, str]:
+def run_ask(upstream: Upstream, *flags: str) -> tuple[int, str, str]:
     """How one question went."""
     command = [XENOGLOT, "ask", "--upstream", upstream.url, "--model", "m", "Well?", *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -37,7 +37,7 @@ def test_files_go_along(upstream: Upstream, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one", encoding="utf-8")
     (tmp_path / "b.gif").write_bytes(b"GIF89a")
     flags = ("--file", str(tmp_path / "a.txt"), "--image", str(tmp_path / "b.gif"))
-    assert asked(upstream, *flags) == (0, "\x1b[2JHello.\n", "")
+    assert run_ask(upstream, *flags) == (0, "\x1b[2JHello.\n", "")
     (message,) = upstream.requests[0].json["messages"]
     assert message["content"] == [
         {"type": "text", "text": "a.txt:\n```\none\n```"},
@@ -47,7 +47,7 @@ def test_files_go_along(upstream: Upstream, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_a_mistake(upstream: Upstream) -> None:
-    assert asked(upstream, "--file", "/no/such") == (
+    assert run_ask(upstream, "--file", "/no/such") == (
         2,
         "",
         "xenoglot: `/no/such` cannot be read: No such file or directory\n",
@@ -56,7 +56,7 @@ def test_a_file_that_is_not_there_is_a_mistake(upstream: Upstream) -> None:
 
 
 def test_json_is_the_whole_answer(upstream: Upstream) -> None:
-    code, out, err = asked(upstream, "--json")
+    code, out, err = run_ask(upstream, "--json")
     told: dict[str, Any] = json.loads(out)
     assert (code, err, told["losses"]) == (0, "", [])
     assert told["response"]["candidates"][0]["content"][0]["text"] == "\x1b[2JHello."

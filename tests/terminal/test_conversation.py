@@ -12,22 +12,24 @@ from xenoglot.terminal.conversation import INTERRUPTED, Conversation
 from xenoglot.terminal.transcript_file import load, save
 
 
-def said(role: str, *parts: object) -> Message:
+def message_of(role: str, *parts: object) -> Message:
     content = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
     return Message(role=role, content=content)  # type: ignore[arg-type]
 
 
 CALL = ToolCall(id="1", name="look", arguments='{"at": "it"}')
-RESULT = said("user", ToolResult(call_id="1", content=(Text(text="seen"),)))
+RESULT = message_of("user", ToolResult(call_id="1", content=(Text(text="seen"),)))
 FULL = (
-    said("user", Image(source=Inline(data="AAAA", media_type="image/png")), "What is it?"),
-    said("assistant", Reasoning(text="Hm.", signature="seal", extra=Extra(dialect="messages", fields={"x": 1})), CALL),
+    message_of("user", Image(source=Inline(data="AAAA", media_type="image/png")), "What is it?"),
+    message_of(
+        "assistant", Reasoning(text="Hm.", signature="seal", extra=Extra(dialect="messages", fields={"x": 1})), CALL
+    ),
     RESULT,
-    said("assistant", "A cat."),
+    message_of("assistant", "A cat."),
 )
 
 
-def asked(*turns: Message, **settings: str) -> Conversation:
+def conversation_of(*turns: Message, **settings: str) -> Conversation:
     conversation = Conversation(model="m", system="Be brief.")
     for name, word in settings.items():
         conversation.put(name, word)
@@ -40,49 +42,49 @@ def test_what_waits_goes_along_once() -> None:
     conversation.waiting = (Text(text="a file"),)
     conversation.ask("one")
     conversation.ask("two")
-    assert conversation.turns == (said("user", "a file", "one"), said("user", "two"))
+    assert conversation.turns == (message_of("user", "a file", "one"), message_of("user", "two"))
 
 
 def test_an_answer_that_was_stopped_is_marked() -> None:
-    conversation = asked(said("user", "one"))
+    conversation = conversation_of(message_of("user", "one"))
     conversation.stopped([Reasoning(text="hm"), Text(text="The first \n"), CALL])
-    assert conversation.turns[1:] == (said("assistant", f"The first {INTERRUPTED}"),)
+    assert conversation.turns[1:] == (message_of("assistant", f"The first {INTERRUPTED}"),)
 
 
 @pytest.mark.parametrize(
     ("turns", "kept", "unanswered"),
     [
         pytest.param(
-            (*FULL[:3], said("assistant", "A c")),
-            (*FULL[:3], said("assistant", f"A c {INTERRUPTED}")),
+            (*FULL[:3], message_of("assistant", "A c")),
+            (*FULL[:3], message_of("assistant", f"A c {INTERRUPTED}")),
             None,
             id="words",
         ),
-        pytest.param((*FULL[:3], said("assistant", Reasoning(text="Hm"))), FULL[:3], None, id="a-thought-alone"),
+        pytest.param((*FULL[:3], message_of("assistant", Reasoning(text="Hm"))), FULL[:3], None, id="a-thought-alone"),
         pytest.param(FULL[:3], FULL[:3], None, id="results"),
-        pytest.param((*FULL, said("user", "one")), FULL, said("user", "one"), id="question"),
+        pytest.param((*FULL, message_of("user", "one")), FULL, message_of("user", "one"), id="question"),
         pytest.param((), (), None, id="nothing"),
     ],
 )
 def test_a_run_that_was_stopped_is_marked(
     turns: tuple[Message, ...], kept: tuple[Message, ...], unanswered: Message | None
 ) -> None:
-    conversation = asked(*turns)
+    conversation = conversation_of(*turns)
     conversation.broken_off()
     assert conversation.turns == kept
     assert conversation.unanswered == unanswered
 
 
 def test_a_question_without_an_answer_is_asked_again() -> None:
-    conversation = asked(*FULL, said("user", "one"))
+    conversation = conversation_of(*FULL, message_of("user", "one"))
     conversation.stopped([Reasoning(text="hm")])
-    assert (conversation.turns, conversation.unanswered) == (FULL, said("user", "one"))
-    assert conversation.again() == said("user", "one")
-    assert conversation.turns == (*FULL, said("user", "one"))
+    assert (conversation.turns, conversation.unanswered) == (FULL, message_of("user", "one"))
+    assert conversation.again() == message_of("user", "one")
+    assert conversation.turns == (*FULL, message_of("user", "one"))
 
 
 def test_undo_and_again_go_by_questions_not_by_results() -> None:
-    conversation = asked(*FULL)
+    conversation = conversation_of(*FULL)
     assert conversation.again() == FULL[0]
     assert conversation.turns == FULL[:1]
     conversation.turns = FULL
@@ -127,7 +129,7 @@ def test_settings_that_are_none(name: str, word: str, problem: str) -> None:
 
 def test_json_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     path = str(tmp_path / "a.json")
-    conversation = asked(*FULL, temperature="0.5", stop="END")
+    conversation = conversation_of(*FULL, temperature="0.5", stop="END")
     save(conversation, path)
     loaded = load(path)
     assert vars(loaded) == vars(conversation)
@@ -135,7 +137,7 @@ def test_json_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
 
 def test_markdown_is_for_reading(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
-    save(asked(*FULL), str(path))
+    save(conversation_of(*FULL), str(path))
     assert path.read_text(encoding="utf-8") == (
         "# A conversation with m\n\n## System\n\nBe brief.\n\n## You\n\n[image]\n\nWhat is it?\n\n## Model\n\n"
         '> Thought: Hm.\n\nCalls `look`:\n\n````\n{"at": "it"}\n````\n\n## You\n\nResult:\n\n````\nseen\n````\n\n'
@@ -147,11 +149,11 @@ def test_nothing_is_written_over_unasked(tmp_path: Path) -> None:
     path = tmp_path / "mine"
     path.write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="is there already"):
-        save(asked(), str(path))
+        save(conversation_of(), str(path))
     with pytest.raises(ConfigurationError, match="cannot be written: No such file"):
-        save(asked(), str(tmp_path / "gone" / "x"))
+        save(conversation_of(), str(tmp_path / "gone" / "x"))
     assert [one.name for one in tmp_path.iterdir()] == ["mine"]
-    save(asked(*FULL), str(path), replace=True)
+    save(conversation_of(*FULL), str(path), replace=True)
     assert load(str(path)).turns == FULL
 
 

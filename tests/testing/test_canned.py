@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CALL = ("look_up", '{"city":"Oslo"}')
 
 
-def said(response: Response | Failure) -> tuple[str, list[tuple[str, str]], str | None]:
+def answer_bytes(response: Response | Failure) -> tuple[str, list[tuple[str, str]], str | None]:
     assert isinstance(response, Response)
     (candidate,) = response.candidates
     text = "".join(part.text for part in candidate.content if isinstance(part, Text))
@@ -40,7 +40,11 @@ def said(response: Response | Failure) -> tuple[str, list[tuple[str, str]], str 
 def test_whole_and_streamed_say_the_same(name: str) -> None:
     made, dialect = answers(name), get(name)
     events = list(through([made.stream], Pipeline(dialect.framing.decoder(), dialect.stream_decoder(), Grammar())))
-    assert said(fold(events)) == said(dialect.decode_response(decode_json(made.body))) == ("Hello.", [], "stop")
+    assert (
+        answer_bytes(fold(events))
+        == answer_bytes(dialect.decode_response(decode_json(made.body)))
+        == ("Hello.", [], "stop")
+    )
     assert [event.text for event in events if isinstance(event, TextDelta) and event.text] == ["Hel", "lo."]
 
 
@@ -49,7 +53,7 @@ def test_a_call(name: str) -> None:
     made, dialect = answers(name, tool=CALL, reasoning="Hm."), get(name)
     events = through([made.stream], Pipeline(dialect.framing.decoder(), dialect.stream_decoder(), Grammar()))
     expected = ("Hello.", [CALL], "tool_calls")
-    assert said(fold(events)) == said(dialect.decode_response(decode_json(made.body))) == expected
+    assert answer_bytes(fold(events)) == answer_bytes(dialect.decode_response(decode_json(made.body))) == expected
 
 
 @pytest.mark.parametrize("then", [CUT, BROKEN, SILENT], ids=["cut", "broken", "silent"])

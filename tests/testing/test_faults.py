@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import leakless, push
+from tests.backends.wire import advance, leakless
 from tests.faults.harness import client_request
 from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.http.client import Transport
@@ -42,7 +42,7 @@ async def outcome(upstream: Upstream, remote: Remote, name: str, *, streamed: bo
             await asyncio.sleep(0)
         before, sent = sent, sum(connection.sent_bytes for connection in upstream.connections)
         if sent == before:
-            await push(A_DAY)
+            await advance(A_DAY)
     return task.result()
 
 

@@ -10,7 +10,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.backends.wire import leakless, push, turns
+from tests.backends.wire import advance, leakless, turns
 from tests.engine.running import SHAPE
 from tests.engine.running import Running as Process
 from tests.gateway.running_gateway import RunningGateway, config_for
@@ -150,9 +150,9 @@ async def test_equal_requests_get_their_answers_in_order_and_the_pauses_of_the_r
         for _ in range(3):
             await client.send(request("POST", "/v1/[x]", b'{"b": 2, "a": 1}'))
             begun = await client.read_until(b"\r\n\r\n")
-            await push(1.0)
+            await advance(1.0)
             begun += await client.read()
-            await push(2.5)
+            await advance(2.5)
             said.append((await client.reply(begun=begun)).body)
         assert said == [b"one", b"two", b"two"]
         assert (await client.ask("POST", "/v1/x", b'{"b": 2, "a": 1}')).status == 501

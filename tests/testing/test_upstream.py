@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import ClockLoop, leakless, push
+from tests.backends.wire import ManualClockLoop, advance, leakless
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.testing import (
     Body,
@@ -46,7 +46,7 @@ ASKED = request("POST", "/v1/x?key=1", {"a": 1}, {"x-twice": "one"})
 OK = Respond(body=b"ok")
 
 
-async def asked(*steps: Step, data: bytes = ASKED) -> RawReply:
+async def exchange(*steps: Step, data: bytes = ASKED) -> RawReply:
     """Return what a server that plays `steps` answers."""
     async with Upstream(steps) as upstream, AsyncRawClient(upstream.url) as client:
         await client.send(data)
@@ -85,7 +85,7 @@ async def asked(*steps: Step, data: bytes = ASKED) -> RawReply:
 )
 @leakless
 async def test_what_is_sent(steps: Sequence[Step], raw: bytes) -> None:
-    assert (await asked(*steps)).raw == raw
+    assert (await exchange(*steps)).raw == raw
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_what_is_sent(steps: Sequence[Step], raw: bytes) -> None:
 )
 @leakless
 async def test_how_it_ends(then: Sequence[Step], ending: str) -> None:
-    reply = await asked(ResponseHead(), Body(b"abc"), *then)
+    reply = await exchange(ResponseHead(), Body(b"abc"), *then)
     assert (reply.status, reply.body, reply.ending) == (200, b"abc", ending)
 
 
@@ -113,7 +113,7 @@ async def test_how_it_ends(then: Sequence[Step], ending: str) -> None:
 @leakless
 async def test_each_piece_is_a_read_of_its_own(split: Split, cut: list[bytes]) -> None:
     assert pieces(b"abcdef", split) == cut
-    reply = await asked(Send(b"abcdef", split), Close())
+    reply = await exchange(Send(b"abcdef", split), Close())
     assert list(reply.pieces) == cut
 
 
@@ -123,12 +123,12 @@ async def test_time_passes_on_the_clock_of_the_loop() -> None:
     async with Upstream(steps) as upstream, AsyncRawClient(upstream.url) as client:
         await client.send(ASKED)
         assert (await client.read_until(b"a\r\n")).endswith(b"1\r\na\r\n")
-        await push(60.0)
+        await advance(60.0)
         assert await client.read() == b"1\r\nb\r\n"
-        await push(60.0)
+        await advance(60.0)
         assert await client.read() == b"1\r\nc\r\n"
-        await push(60.0)
-        await push(3600.0)
+        await advance(60.0)
+        await advance(3600.0)
         assert await client.read() == b"0\r\n\r\n"
 
 
@@ -144,9 +144,9 @@ async def test_a_script_waits_for_a_word() -> None:
 
 @leakless
 async def test_compressed_bodies() -> None:
-    whole = await asked(Respond(body=b"a" * 99, coding="gzip"))
+    whole = await exchange(Respond(body=b"a" * 99, coding="gzip"))
     assert (whole.header("content-encoding"), gzip.decompress(whole.body)) == ("gzip", b"a" * 99)
-    streamed = await asked(ResponseHead(coding="deflate"), Body(b"ab"), Body(b"cd"), End())
+    streamed = await exchange(ResponseHead(coding="deflate"), Body(b"ab"), Body(b"cd"), End())
     assert zlib.decompress(streamed.body) == b"abcd"
 
 
@@ -273,7 +273,7 @@ async def test_a_deaf_server_lets_writes_pile_up() -> None:
     async with Upstream(greeting=(StopRead(), WaitEvent("never"))) as upstream, AsyncRawClient(upstream.url) as client:
         sending = asyncio.create_task(client.send(b"x" * 100_000_000))
         await upstream.until(lambda: bool(upstream.connections))
-        await push(1.0)
+        await advance(1.0)
         assert not sending.done()
         sending.cancel()
         await asyncio.wait([sending])
@@ -288,7 +288,7 @@ async def test_doors_that_stay_shut(door: str, kind: str) -> None:
     async with Upstream((OK,), door=door) as upstream:  # type: ignore[arg-type]  # one of the words
         sending = asyncio.create_task(transport.send("GET", upstream.url, []))
         if kind == "timeout":
-            await push(transport.deadlines.connect or 0.0)
+            await advance(transport.deadlines.connect or 0.0)
         with pytest.raises(TransportError) as error:
             await sending
     await transport.aclose()
@@ -343,5 +343,5 @@ def test_a_port_that_is_taken_is_told_at_once() -> None:
 
 
 def test_the_loops_of_tests_and_product_fit() -> None:
-    with asyncio.Runner(loop_factory=ClockLoop) as runner:
-        assert runner.run(asked(OK)).body == b"ok"
+    with asyncio.Runner(loop_factory=ManualClockLoop) as runner:
+        assert runner.run(exchange(OK)).body == b"ok"

@@ -50,7 +50,7 @@ def start(part: Part | None = None, candidate: int = 0) -> BlockStarted:
     return BlockStarted(part=Text(text="") if part is None else part, candidate=candidate)
 
 
-def said(text: str, *logprobs: float, candidate: int = 0) -> TextDelta:
+def text_delta(text: str, *logprobs: float, candidate: int = 0) -> TextDelta:
     """Return text, with the likelihoods of its tokens."""
     chosen = tuple(Logprob(token=text, logprob=one) for one in logprobs)
     return TextDelta(text=text, logprobs=chosen, candidate=candidate)
@@ -88,16 +88,24 @@ def run(*events: Event, row: str = "hermes", **policy: object) -> tuple[list[Eve
 
 
 SAME: Final[dict[str, list[Event]]] = {
-    "words": [start(), said("Hello"), said(" you"), end(), finished()],
+    "words": [start(), text_delta("Hello"), text_delta(" you"), end(), finished()],
     "empty-text": [start(), end(), finished()],
     "nothing": [finished()],
-    "logprobs": [start(), said("Hello", -0.5), end(), finished()],
-    "a-refusal": [start(Refusal(text="")), said(CALL), end(), finished("refusal")],
-    "a-thought": [start(Reasoning()), ReasoningDelta(text=CALL), end(), start(), said("Hi"), end(), finished()],
+    "logprobs": [start(), text_delta("Hello", -0.5), end(), finished()],
+    "a-refusal": [start(Refusal(text="")), text_delta(CALL), end(), finished("refusal")],
+    "a-thought": [start(Reasoning()), ReasoningDelta(text=CALL), end(), start(), text_delta("Hi"), end(), finished()],
     "a-call-of-the-dialect": [start(NATIVE), ArgumentsDelta(text="{}"), end(), finished("tool_calls")],
-    "a-citation": [start(), said("As said."), CITED, end(), finished()],
+    "a-citation": [start(), text_delta("As said."), CITED, end(), finished()],
     "cited-without-words": [start(), CITED, end(), finished()],
-    "a-ping": [start(), said("a"), Ping(), said("b"), end(), UsageReported(usage=Usage(output_tokens=2)), finished()],
+    "a-ping": [
+        start(),
+        text_delta("a"),
+        Ping(),
+        text_delta("b"),
+        end(),
+        UsageReported(usage=Usage(output_tokens=2)),
+        finished(),
+    ],
     "failed-at-once": [FAILED],
 }
 
@@ -108,7 +116,7 @@ def test_what_is_no_markup_leaves_as_it_came(events: list[Event]) -> None:
 
 
 MADE: Final[dict[str, tuple[Sequence[Event], Sequence[Event], Sequence[str]]]] = {
-    "a-call": ([start(), said(CALL[:30]), said(CALL[30:]), end(), finished()], [*called(), waiting()], []),
+    "a-call": ([start(), text_delta(CALL[:30]), text_delta(CALL[30:]), end(), finished()], [*called(), waiting()], []),
     "a-call-in-the-header": ([start(Text(text=CALL)), end(), finished()], [*called(), waiting()], []),
     "a-call-at-the-end-of-its-block": (
         [start(), BlockEnded(part=Text(text=CALL)), finished()],
@@ -116,112 +124,123 @@ MADE: Final[dict[str, tuple[Sequence[Event], Sequence[Event], Sequence[str]]]] =
         [],
     ),
     "words-in-the-header": (
-        [start(Text(text="Hello <tool")), said("box"), end(), finished()],
-        [start(), said("Hello "), said("<toolbox"), end(), finished()],
+        [start(Text(text="Hello <tool")), text_delta("box"), end(), finished()],
+        [start(), text_delta("Hello "), text_delta("<toolbox"), end(), finished()],
         [],
     ),
     "a-call-over-two-blocks": (
-        [start(), said(CALL[:30]), end(), start(), said(CALL[30:]), end(), finished()],
+        [start(), text_delta(CALL[:30]), end(), start(), text_delta(CALL[30:]), end(), finished()],
         [*called(), waiting()],
         [],
     ),
     "words-call-words": (
-        [start(), said(f"a{CALL}b"), end(), finished()],
-        [start(), said("a"), end(), *called(), start(), said("b"), end(), waiting()],
+        [start(), text_delta(f"a{CALL}b"), end(), finished()],
+        [start(), text_delta("a"), end(), *called(), start(), text_delta("b"), end(), waiting()],
         [],
     ),
     "two-calls": (
-        [start(), said(CALL), said(CALL), end(), finished()],
+        [start(), text_delta(CALL), text_delta(CALL), end(), finished()],
         [*called(), *called(number=1), waiting()],
         [],
     ),
     "a-thought": (
-        [start(), said("<think>\nh"), said("m</think>\n\nHi"), end(), finished()],
+        [start(), text_delta("<think>\nh"), text_delta("m</think>\n\nHi"), end(), finished()],
         [
             *(start(Reasoning()), ReasoningDelta(text="h"), ReasoningDelta(text="m"), end()),
-            *(start(), said("Hi"), end(), finished()),
+            *(start(), text_delta("Hi"), end(), finished()),
         ],
         [],
     ),
     "held-at-the-end": (
-        [start(), said("a <tool"), end(), finished()],
-        [start(), said("a "), said("<tool"), end(), finished()],
+        [start(), text_delta("a <tool"), end(), finished()],
+        [start(), text_delta("a "), text_delta("<tool"), end(), finished()],
         [],
     ),
     "held-before-a-call-of-the-dialect": (
-        [start(), said("a <tool"), end(), start(NATIVE), end(), finished("tool_calls")],
-        [start(), said("a "), said("<tool"), end(), start(NATIVE), end(), finished("tool_calls")],
+        [start(), text_delta("a <tool"), end(), start(NATIVE), end(), finished("tool_calls")],
+        [start(), text_delta("a "), text_delta("<tool"), end(), start(NATIVE), end(), finished("tool_calls")],
         [],
     ),
     "held-beside-a-citation": (
-        [start(), said("a <tool"), CITED, said("box"), end(), finished()],
-        [start(), said("a "), CITED, said("<toolbox"), end(), finished()],
+        [start(), text_delta("a <tool"), CITED, text_delta("box"), end(), finished()],
+        [start(), text_delta("a "), CITED, text_delta("<toolbox"), end(), finished()],
         [],
     ),
     "a-thought-of-the-dialect-before-a-call": (
-        [start(Reasoning()), ReasoningDelta(text="hm"), end(), start(), said(CALL), end(), finished()],
+        [start(Reasoning()), ReasoningDelta(text="hm"), end(), start(), text_delta(CALL), end(), finished()],
         [start(Reasoning()), ReasoningDelta(text="hm"), end(), *called(), waiting()],
         [],
     ),
     "two-candidates": (
         [
-            *(start(), said("Hi <tool"), start(candidate=1), said(CALL, candidate=1), said("box"), end()),
+            *(
+                start(),
+                text_delta("Hi <tool"),
+                start(candidate=1),
+                text_delta(CALL, candidate=1),
+                text_delta("box"),
+                end(),
+            ),
             *(end(1), finished(candidate=1), finished()),
         ],
         [
-            *(start(), said("Hi "), *called(candidate=1), said("<toolbox")),
+            *(start(), text_delta("Hi "), *called(candidate=1), text_delta("<toolbox")),
             *(waiting(1), end(), finished()),
         ],
         [],
     ),
     "cited-in-a-call": (
-        [start(), said(CALL[:60]), CITED, said(CALL[60:]), said(" b"), end(), finished()],
+        [start(), text_delta(CALL[:60]), CITED, text_delta(CALL[60:]), text_delta(" b"), end(), finished()],
         [
             *(called()[0], ArgumentsDelta(text='{"city": "P'), ArgumentsDelta(text='aris"}')),
-            *(end(), start(), CITED, said(" b"), end(), waiting()),
+            *(end(), start(), CITED, text_delta(" b"), end(), waiting()),
         ],
         [],
     ),
     "cited-in-a-call-and-no-words": (
-        [start(), said(BROKEN), CITED, end(), finished("length")],
+        [start(), text_delta(BROKEN), CITED, end(), finished("length")],
         [*called('{"ci'), finished("length")],
         ["citations dropped"],
     ),
     "a-call-over-two-blocks-of-which-one-comes-whole": (
-        [start(), said(BROKEN), end(), start(), BlockEnded(part=Text(text='ty": "Paris"}}')), finished()],
+        [start(), text_delta(BROKEN), end(), start(), BlockEnded(part=Text(text='ty": "Paris"}}')), finished()],
         [*called('{"ci')[:2], ArgumentsDelta(text='ty": "Paris"}'), end(), waiting()],
         [],
     ),
     "an-empty-block-in-a-call": (
-        [start(), said(BROKEN), end(), start(), end(), start(), said('ty": "Paris"}}'), end(), finished()],
+        [start(), text_delta(BROKEN), end(), start(), end(), start(), text_delta('ty": "Paris"}}'), end(), finished()],
         [*called('{"ci')[:2], ArgumentsDelta(text='ty": "Paris"}'), end(), waiting()],
         [],
     ),
     "failed-while-holding": (
-        [start(), said("a <tool_ca"), FAILED],
-        [start(), said("a "), said("<tool_ca"), end(), FAILED],
+        [start(), text_delta("a <tool_ca"), FAILED],
+        [start(), text_delta("a "), text_delta("<tool_ca"), end(), FAILED],
         [],
     ),
-    "failed-in-a-call": ([start(), said(BROKEN), FAILED], [*called('{"ci'), FAILED], []),
-    "cut-off": ([start(), said(BROKEN), end(), finished("length")], [*called('{"ci'), finished("length")], []),
+    "failed-in-a-call": ([start(), text_delta(BROKEN), FAILED], [*called('{"ci'), FAILED], []),
+    "cut-off": ([start(), text_delta(BROKEN), end(), finished("length")], [*called('{"ci'), finished("length")], []),
     "stopped-in-a-call": (
-        [start(), said(BROKEN), end(), finished()],
+        [start(), text_delta(BROKEN), end(), finished()],
         [*called('{"ci'), waiting()],
         ["tool_call approximated"],
     ),
     "a-call-and-a-call-of-the-dialect": (
-        [start(), said(CALL), end(), start(NATIVE), end(), finished("tool_calls")],
+        [start(), text_delta(CALL), end(), start(NATIVE), end(), finished("tool_calls")],
         [*called(), start(NATIVE), end(), finished("tool_calls")],
         [],
     ),
-    "filtered-behind-a-call": ([start(), said(CALL), end(), finished("refusal")], [*called(), finished("refusal")], []),
+    "filtered-behind-a-call": (
+        [start(), text_delta(CALL), end(), finished("refusal")],
+        [*called(), finished("refusal")],
+        [],
+    ),
     "a-field-too-many": (
-        [start(), said(CALL.replace("}}", '}, "mood": 1}')), end(), finished()],
+        [start(), text_delta(CALL.replace("}}", '}, "mood": 1}')), end(), finished()],
         [*called(), waiting()],
         ["mood dropped"],
     ),
     "logprobs-held": (
-        [start(), said("<tool", -0.5), said("box", -0.25), end(), finished()],
+        [start(), text_delta("<tool", -0.5), text_delta("box", -0.25), end(), finished()],
         [
             start(),
             TextDelta(
@@ -233,17 +252,17 @@ MADE: Final[dict[str, tuple[Sequence[Event], Sequence[Event], Sequence[str]]]] =
         [],
     ),
     "logprobs-of-a-call": (
-        [start(), said("a", -0.5), said(CALL, -0.25), said(" b", -0.75), end(), finished()],
-        [start(), said("a", -0.5), end(), *called(), start(), said(" b", -0.75), end(), waiting()],
+        [start(), text_delta("a", -0.5), text_delta(CALL, -0.25), text_delta(" b", -0.75), end(), finished()],
+        [start(), text_delta("a", -0.5), end(), *called(), start(), text_delta(" b", -0.75), end(), waiting()],
         ["logprobs dropped"],
     ),
     "logprobs-of-a-marker": (
-        [start(), said(CALL[:-12]), said(CALL[-12:], -0.25), said(" b", -0.75), end(), finished()],
-        [*called(), start(), said(" b"), end(), waiting()],
+        [start(), text_delta(CALL[:-12]), text_delta(CALL[-12:], -0.25), text_delta(" b", -0.75), end(), finished()],
+        [*called(), start(), text_delta(" b"), end(), waiting()],
         ["logprobs dropped"],
     ),
     "logprobs-of-the-last-marker": (
-        [start(), said(CALL[:-12]), said(CALL[-12:], -0.25), end(), finished()],
+        [start(), text_delta(CALL[:-12]), text_delta(CALL[-12:], -0.25), end(), finished()],
         [*called(), waiting()],
         ["logprobs dropped"],
     ),
@@ -257,15 +276,15 @@ def test_text_becomes_blocks(events: Sequence[Event], trace: Sequence[Event], lo
 
 def test_what_nobody_finished_is_given_out_at_the_close() -> None:
     stage = TextStage(registry.get("hermes"), declared(), lambda *_: "id", Losses())
-    fed = [event for one in (start(), said("a <tool")) for event in stage.feed(one)]
-    assert [*fed, *stage.close()] == [start(), said("a "), said("<tool"), end()]
+    fed = [event for one in (start(), text_delta("a <tool")) for event in stage.feed(one)]
+    assert [*fed, *stage.close()] == [start(), text_delta("a "), text_delta("<tool"), end()]
 
 
 def test_arguments_are_held_where_they_may_be_mended() -> None:
     def mend(text: str, _schema: JSON) -> str:
         return text + '": "Rome"}'
 
-    assert run(start(), said(BROKEN + "ty"), end(), finished(), repair=mend) == (
+    assert run(start(), text_delta(BROKEN + "ty"), end(), finished(), repair=mend) == (
         [*called('{"city": "Rome"}'), waiting()],
         ["arguments approximated", "tool_call approximated"],
     )
@@ -277,15 +296,15 @@ def test_a_tool_is_called_by_its_own_name_and_in_its_namespace() -> None:
     (name,) = dict.fromkeys(known)
     stage = TextStage(registry.get("hermes"), known, lambda *_: "id", Losses())
     text = CALL.replace("get_weather", name)
-    events: list[Event] = [start(), said(text)]
+    events: list[Event] = [start(), text_delta(text)]
     (begun,) = [event for event in through(events, stage) if isinstance(event, BlockStarted)]
     assert begun.part == ToolCall(id="id", name="get_weather", namespace="geo", arguments="")
 
 
 def test_a_tool_that_the_request_does_not_allow_is_not_called() -> None:
     stage = TextStage(registry.get("hermes"), declared([Declaration(name="now")]), lambda *_: "id", Losses())
-    assert [*stage.feed(start()), *stage.feed(said(CALL)), *stage.feed(end()), *stage.feed(finished())] == [
-        *(start(), said(CALL), end(), finished())
+    assert [*stage.feed(start()), *stage.feed(text_delta(CALL)), *stage.feed(end()), *stage.feed(finished())] == [
+        *(start(), text_delta(CALL), end(), finished())
     ]
 
 

@@ -54,7 +54,7 @@ THOUGHT = Reasoning(text="to END or not")
 CALL = ToolCall(id="c", name="look", arguments='{"END":1}')
 
 
-def said(*texts: str, candidate: int = 0) -> list[Event]:
+def text_events(*texts: str, candidate: int = 0) -> list[Event]:
     return [TextDelta(text=text, candidate=candidate) for text in texts]
 
 
@@ -73,56 +73,56 @@ def fed(stage: StopStage, events: Iterable[Event]) -> list[list[Event]]:
     [
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("Hello", " world"), ENDED, USED, OVER],
-            [[STARTED], [], [TEXT, *said("Hello")], said(" world"), [ENDED], [USED], [OVER]],
+            [STARTED, TEXT, *text_events("Hello", " world"), ENDED, USED, OVER],
+            [[STARTED], [], [TEXT, *text_events("Hello")], text_events(" world"), [ENDED], [USED], [OVER]],
             id="none-met-whole-deltas-pass",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("Hello E", "N", "D and", " more"), ENDED, USED, OVER],
-            [[STARTED], [], [TEXT, *said("Hello ")], [], [ENDED, stopped("END")], [], [], [USED], []],
+            [STARTED, TEXT, *text_events("Hello E", "N", "D and", " more"), ENDED, USED, OVER],
+            [[STARTED], [], [TEXT, *text_events("Hello ")], [], [ENDED, stopped("END")], [], [], [USED], []],
             id="A11-A-W4-across-deltas",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("Hello E", "N", "d."), ENDED, OVER],
-            [[STARTED], [], [TEXT, *said("Hello ")], [], said("E", "N", "d."), [ENDED], [OVER]],
+            [STARTED, TEXT, *text_events("Hello E", "N", "d."), ENDED, OVER],
+            [[STARTED], [], [TEXT, *text_events("Hello ")], [], text_events("E", "N", "d."), [ENDED], [OVER]],
             id="A-W4-held-back-and-given",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("EN"), ENDED, TEXT, *said("D"), ENDED, OVER],
-            [[STARTED], [], [], [TEXT, *said("EN"), ENDED], [], [TEXT, *said("D")], [ENDED], [OVER]],
+            [STARTED, TEXT, *text_events("EN"), ENDED, TEXT, *text_events("D"), ENDED, OVER],
+            [[STARTED], [], [], [TEXT, *text_events("EN"), ENDED], [], [TEXT, *text_events("D")], [ENDED], [OVER]],
             id="not-across-blocks",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("END"), ENDED, OVER],
+            [STARTED, TEXT, *text_events("END"), ENDED, OVER],
             [[STARTED], [], [stopped("END")], [], []],
             id="at-once-no-empty-block",
         ),
         pytest.param(
             ["b", "", "ab", "abc"],
-            [STARTED, TEXT, *said("xabc")],
-            [[STARTED], [], [TEXT, *said("x"), ENDED, stopped("ab")]],
+            [STARTED, TEXT, *text_events("xabc")],
+            [[STARTED], [], [TEXT, *text_events("x"), ENDED, stopped("ab")]],
             id="A3-A-W4-the-first-complete-the-longest",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("a E"), Ping(), USED, SOURCE, *said("ND"), SOURCE],
-            [[STARTED], [], [TEXT, *said("a ")], [Ping()], [USED], [SOURCE], [ENDED, stopped("END")], []],
+            [STARTED, TEXT, *text_events("a E"), Ping(), USED, SOURCE, *text_events("ND"), SOURCE],
+            [[STARTED], [], [TEXT, *text_events("a ")], [Ping()], [USED], [SOURCE], [ENDED, stopped("END")], []],
             id="what-has-no-words-passes",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("E"), SOURCE, *said("x"), ENDED, LENGTH],
-            [[STARTED], [], [], [TEXT, SOURCE], said("E", "x"), [ENDED], [LENGTH]],
+            [STARTED, TEXT, *text_events("E"), SOURCE, *text_events("x"), ENDED, LENGTH],
+            [[STARTED], [], [], [TEXT, SOURCE], text_events("E", "x"), [ENDED], [LENGTH]],
             id="citation-opens-a-block",
         ),
         pytest.param(
             ["END"],
-            [STARTED, BlockStarted(part=Text(text="an E")), *said("ND")],
-            [[STARTED], [TEXT, *said("an ")], [ENDED, stopped("END")]],
+            [STARTED, BlockStarted(part=Text(text="an E")), *text_events("ND")],
+            [[STARTED], [TEXT, *text_events("an ")], [ENDED, stopped("END")]],
             id="words-of-the-header",
         ),
         pytest.param(
@@ -139,7 +139,7 @@ def fed(stage: StopStage, events: Iterable[Event]) -> list[list[Event]]:
         ),
         pytest.param(
             ["END"],
-            [STARTED, BlockStarted(part=CALL), ArgumentsDelta(text="END"), ENDED, TEXT, *said("END")],
+            [STARTED, BlockStarted(part=CALL), ArgumentsDelta(text="END"), ENDED, TEXT, *text_events("END")],
             [
                 [STARTED],
                 [BlockStarted(part=CALL)],
@@ -152,26 +152,34 @@ def fed(stage: StopStage, events: Iterable[Event]) -> list[list[Event]]:
         ),
         pytest.param(
             ["END"],
-            [STARTED, BlockStarted(part=marked(Text(text="the END"), "e")), *said("END"), ENDED, OVER],
-            [[STARTED], [BlockStarted(part=marked(Text(text="the END"), "e"))], said("END"), [ENDED], [OVER]],
+            [STARTED, BlockStarted(part=marked(Text(text="the END"), "e")), *text_events("END"), ENDED, OVER],
+            [[STARTED], [BlockStarted(part=marked(Text(text="the END"), "e"))], text_events("END"), [ENDED], [OVER]],
             id="the-prompt-s-own-text",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("EN"), FAILED],
-            [[STARTED], [], [], [TEXT, *said("EN"), FAILED]],
+            [STARTED, TEXT, *text_events("EN"), FAILED],
+            [[STARTED], [], [], [TEXT, *text_events("EN"), FAILED]],
             id="a-failure-gives-out-what-came",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, *said("END"), FAILED],
+            [STARTED, TEXT, *text_events("END"), FAILED],
             [[STARTED], [], [stopped("END")], []],
             id="a-failure-behind-the-end",
         ),
         pytest.param(
             ["END"],
-            [STARTED, TEXT, OpaqueDelta(dialect="x", data=1), *said("", "E"), ENDED, OVER],
-            [[STARTED], [], [TEXT, OpaqueDelta(dialect="x", data=1)], said(""), [], [*said("E"), ENDED], [OVER]],
+            [STARTED, TEXT, OpaqueDelta(dialect="x", data=1), *text_events("", "E"), ENDED, OVER],
+            [
+                [STARTED],
+                [],
+                [TEXT, OpaqueDelta(dialect="x", data=1)],
+                text_events(""),
+                [],
+                [*text_events("E"), ENDED],
+                [OVER],
+            ],
             id="unknown-events",
         ),
     ],
@@ -183,18 +191,18 @@ def test_what_is_given_out(stops: list[str], events: list[Event], made: list[lis
 def test_candidates_stop_on_their_own() -> None:
     stage = StopStage(["END"], candidates=2)
     second = replace(TEXT, candidate=1)
-    events = [STARTED, TEXT, second, *said("a E"), *said("b E", candidate=1), *said("ND", "more")]
+    events = [STARTED, TEXT, second, *text_events("a E"), *text_events("b E", candidate=1), *text_events("ND", "more")]
     assert fed(stage, events) == [
         [STARTED],
         [],
         [],
-        [TEXT, *said("a ")],
-        [second, *said("b ", candidate=1)],
+        [TEXT, *text_events("a ")],
+        [second, *text_events("b ", candidate=1)],
         [ENDED, stopped("END")],
         [],
     ]
     assert not stage.stopped
-    rest = [*said("ND", candidate=1), FAILED, USED]
+    rest = [*text_events("ND", candidate=1), FAILED, USED]
     assert [list(stage.feed(event)) for event in rest] == [
         [BlockEnded(candidate=1), stopped("END", candidate=1)],
         [],
@@ -241,7 +249,7 @@ def test_logprobs_stay_with_their_text(deltas: list[tuple[str, tuple[str, ...]]]
 
 def test_deltas_without_words_are_not_held_for_ever() -> None:
     stage = StopStage(["END"])
-    fed(stage, [STARTED, TEXT, *said("E")])
+    fed(stage, [STARTED, TEXT, *text_events("E")])
     weighed = TextDelta(text="", logprobs=tokens(""))
     passed = [bool(stage.feed(weighed)) for _ in range(3 * MOST_CHARACTERS)]
     assert (passed[0], passed[-1]) == (False, True)

@@ -71,10 +71,10 @@ def read(name: str, events: Iterable[Event], *, thinking: bool | None) -> list[l
     folder = Folder()
     for event in through(events, Pipeline(Grammar(), stage, Grammar())):
         folder.feed(event)
-    return [_told(candidate.content) for candidate in folder.response().candidates]
+    return [_received_parts(candidate.content) for candidate in folder.response().candidates]
 
 
-def _told(content: Iterable[Part]) -> list[Told]:
+def _received_parts(content: Iterable[Part]) -> list[Told]:
     told: list[Told] = []
     for part in content:
         text = part.arguments if isinstance(part, ToolCall) else getattr(part, "text", None)

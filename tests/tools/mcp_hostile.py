@@ -13,10 +13,10 @@ TOOL = {"name": "t", "inputSchema": {"type": "object"}}
 
 
 def send(message: dict[str, Any]) -> None:
-    say(json.dumps(message))
+    print_line(json.dumps(message))
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -60,7 +60,7 @@ def main(way: str) -> None:
             for _ in range(2000):
                 send(CHANGED)
         if asked["method"] == "tools/list" and way == "junk":
-            say("{ sk-of-theirs")
+            print_line("{ sk-of-theirs")
         send({"jsonrpc": "2.0", "id": asked["id"], **answer(way, asked, pages)})
 
 

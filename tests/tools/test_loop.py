@@ -33,7 +33,7 @@ async def echo(text: str) -> str:
 
 
 @tool
-def broken(how: str) -> object:
+def failing_tool(how: str) -> object:
     """Fail in some way."""
     if how == "silent":
         raise ValueError
@@ -71,7 +71,7 @@ def delete(path: str) -> str:
 
 
 ADD = '{"a": 1, "b": 2}'
-TOOLS = [add, echo, broken, picture, flood, delete]
+TOOLS = [add, echo, failing_tool, picture, flood, delete]
 
 PLAYS: dict[str, tuple[list[Turn], dict[str, Any], Outcome, list[tuple[str, str]]]] = {
     "an-answer": ([answer("Hello")], {}, "answered", []),
@@ -128,7 +128,7 @@ PLAYS: dict[str, tuple[list[Turn], dict[str, Any], Outcome, list[tuple[str, str]
         [
             (
                 "call_rm",
-                "there is no tool `rm`; there are: `add`, `echo`, `broken`, `picture`, `flood`, `delete`",
+                "there is no tool `rm`; there are: `add`, `echo`, `failing_tool`, `picture`, `flood`, `delete`",
             )
         ],
     ),

@@ -81,15 +81,15 @@ def _output(one: object) -> ToolOutput:
     return one.output if isinstance(one, FinishedCall) else as_output("done")
 
 
-def said(response: Response) -> ModelAnswer:
+def model_answer(response: Response) -> ModelAnswer:
     return ModelAnswer(response=response)
 
 
-WORK = said(answer(call("work", '{"name": "a"}')))
+WORK = model_answer(answer(call("work", '{"name": "a"}')))
 
 
 def test_what_is_asked_for_in_turn() -> None:
-    hand = Hand([WORK, said(answer("."))], iter([0.0] * 99))
+    hand = Hand([WORK, model_answer(answer("."))], iter([0.0] * 99))
     result = hand.drive(ToolLoop(REQUEST, [work], RunOptions()))
     assert hand.effects == ["CallModel", "Approve", "Execute", "CallModel"]
     assert (result.outcome, hand.seconds) == ("answered", [None, None])
@@ -105,7 +105,7 @@ def test_what_is_asked_for_in_turn() -> None:
     ],
 )
 def test_c_s4_the_budget_of_seconds(times: list[float], effects: list[str], ran: int) -> None:
-    hand = Hand([WORK, said(answer("."))], iter(times + [times[-1]] * 9))
+    hand = Hand([WORK, model_answer(answer("."))], iter(times + [times[-1]] * 9))
     result = hand.drive(ToolLoop(REQUEST, [work], RunOptions(budget=Budget(seconds=10.0))))
     assert (result.outcome, hand.effects) == ("budget", effects)
     assert (result.reason, result.calls) == ("the budget of 10.0 seconds is spent", ran)
@@ -113,7 +113,7 @@ def test_c_s4_the_budget_of_seconds(times: list[float], effects: list[str], ran:
 
 
 def test_an_answer_has_the_seconds_that_are_left() -> None:
-    hand = Hand([WORK, said(answer("."))], iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+    hand = Hand([WORK, model_answer(answer("."))], iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
     budget, spent = Budget(seconds=10.0), RunSpend(seconds=2.0)
     result = hand.drive(ToolLoop(REQUEST, [work], RunOptions(budget=budget, spent=spent)))
     assert hand.seconds == [7.0, 3.0]
@@ -129,7 +129,7 @@ def test_an_answer_that_took_too_long_for_the_budget_is_no_failure() -> None:
 @pytest.mark.parametrize("moment", range(5))
 def test_a_run_may_be_cancelled_at_every_look_at_the_clock(moment: int) -> None:
     times: list[float | None] = [0.0] * moment
-    hand = Hand([WORK, said(answer("."))], iter([*times, None, None, None]))
+    hand = Hand([WORK, model_answer(answer("."))], iter([*times, None, None, None]))
     flow = ToolLoop(REQUEST, [work], RunOptions())
     result = hand.drive(flow)
     assert result.outcome == "cancelled"

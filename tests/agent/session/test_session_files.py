@@ -49,7 +49,7 @@ def sessions(folder: Path, *secrets: str) -> Sessions:
     return Sessions(folder / "sessions", Redactor(secrets))
 
 
-def begun(folder: Path, *messages: Message, name: str = NAME, secrets: tuple[str, ...] = ()) -> Path:
+def written_session(folder: Path, *messages: Message, name: str = NAME, secrets: tuple[str, ...] = ()) -> Path:
     """Write a session of these turns, and return its file."""
     file = sessions(folder, *secrets).begin(name, created=1.5, workspace="/work", model="small")
     file.add(*messages)
@@ -79,7 +79,7 @@ EVERYTHING = (
 
 
 def test_what_was_said_is_read_again(tmp_path: Path) -> None:
-    path = begun(tmp_path, *EVERYTHING)
+    path = written_session(tmp_path, *EVERYTHING)
     file = resumed(tmp_path)
     assert (file.id, file.session.messages, file.session.damaged) == (NAME, EVERYTHING, 0)
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -117,14 +117,14 @@ def test_a_rewritten_conversation_takes_the_place_of_the_old_one(tmp_path: Path)
     ],
 )
 def test_no_secret_is_written(tmp_path: Path, message: Message) -> None:  # c-w15
-    data = begun(tmp_path, calls("1"), message, secrets=(SECRET,)).read_text()
+    data = written_session(tmp_path, calls("1"), message, secrets=(SECRET,)).read_text()
     assert SECRET not in data
     assert MASK in data
 
 
 @pytest.mark.parametrize("kept", range(1, 60, 7))
 def test_a_half_written_line_is_passed_over_and_gone_on_behind(tmp_path: Path, kept: int) -> None:
-    path = begun(tmp_path, text("user", "one"))
+    path = written_session(tmp_path, text("user", "one"))
     whole = path.read_bytes()
     path.write_bytes(whole + whole.splitlines(keepends=True)[1][:kept])
     file = sessions(tmp_path).resume(NAME)
@@ -147,7 +147,7 @@ def test_a_half_written_line_is_passed_over_and_gone_on_behind(tmp_path: Path, k
     ],
 )
 def test_junk_in_the_middle_is_passed_over(tmp_path: Path, junk: bytes) -> None:
-    path = begun(tmp_path, text("user", "one"))
+    path = written_session(tmp_path, text("user", "one"))
     first, second = path.read_bytes().splitlines()
     path.write_bytes(first + b"\n" + junk + b"\n" + second + b"\n")
     assert (resumed(tmp_path).session.messages, resumed(tmp_path).session.damaged) == ((text("user", "one"),), 1)
@@ -159,7 +159,7 @@ def test_junk_in_the_middle_is_passed_over(tmp_path: Path, junk: bytes) -> None:
     ids=["empty", "junk", "another-version"],
 )
 def test_what_is_no_session_is_a_mistake(tmp_path: Path, data: bytes) -> None:
-    begun(tmp_path).write_bytes(data)
+    written_session(tmp_path).write_bytes(data)
     with pytest.raises(ConfigurationError, match=f"`{NAME}` cannot be read"):
         resumed(tmp_path)
 
@@ -171,7 +171,7 @@ def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    begun(tmp_path, name=LATER).rename(tmp_path / "elsewhere")
+    written_session(tmp_path, name=LATER).rename(tmp_path / "elsewhere")
     (tmp_path / "sessions" / f"{NAME}.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationError, match="no session"):
         sessions(tmp_path).resume(NAME)
@@ -186,8 +186,8 @@ def test_two_processes_do_not_write_into_one_session(tmp_path: Path) -> None:
 
 
 def test_the_newest_of_a_folder_is_found(tmp_path: Path) -> None:
-    begun(tmp_path, name=NAME)
-    begun(tmp_path, text("user", "what for"), name=LATER)
+    written_session(tmp_path, name=NAME)
+    written_session(tmp_path, text("user", "what for"), name=LATER)
     (tmp_path / "sessions" / "stray.jsonl").touch()
     assert [session.begun.id for session in sessions(tmp_path).listed()] == [LATER, NAME]
     assert [session.title for session in sessions(tmp_path).listed()] == ["what for", ""]
@@ -272,7 +272,7 @@ FIRST = {"type": "begun", "version": 1, "id": NAME, "created": 1, "workspace": "
     ],
 )
 def test_a_file_that_was_tampered_with_is_no_session(tmp_path: Path, first: dict[str, object]) -> None:
-    path = begun(tmp_path)
+    path = written_session(tmp_path)
     path.write_text(json.dumps({**FIRST, **first}) + "\n")
     with pytest.raises(ConfigurationError, match=f"the session `{NAME}` cannot be read"):
         resumed(tmp_path)
@@ -289,7 +289,7 @@ def test_a_file_that_was_tampered_with_is_no_session(tmp_path: Path, first: dict
     ],
 )
 def test_a_line_that_was_tampered_with_is_passed_over(tmp_path: Path, line: str) -> None:
-    path = begun(tmp_path, text("user", "hello"))
+    path = written_session(tmp_path, text("user", "hello"))
     path.write_text(path.read_text() + line + "\n")
     session = resumed(tmp_path).session
     assert (session.title, session.damaged) == ("hello", 1)
@@ -297,7 +297,7 @@ def test_a_line_that_was_tampered_with_is_passed_over(tmp_path: Path, line: str)
 
 def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
     descriptor = os.open("/dev/full", os.O_WRONLY)
-    begun(tmp_path)
+    written_session(tmp_path)
     file = SessionFile(resumed(tmp_path).session, descriptor, Redactor())
     with pytest.raises(ConfigurationError, match="the session cannot be kept: No space left on device"):
         file.add(text("user", "hello"))

@@ -180,15 +180,17 @@ def test_a_command_may_tidy_up_before_it_is_ended(tmp_path: Path) -> None:
 
 def keeping_process(folder: Path, command: str, grace: str) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    return subprocess.Popen(keeper_of(command, grace), cwd=folder, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        subreaper_command(command, grace), cwd=folder, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+    )
 
 
-def keeper_of(command: str, grace: str) -> tuple[str, ...]:
+def subreaper_command(command: str, grace: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", subreaper.__file__, grace, command)
 
 
 def test_an_agent_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
-    keeper = keeper_of(f"setsid sh -c '{SLEEPER}' & {SLEEPER}", "0.1")
+    keeper = subreaper_command(f"setsid sh -c '{SLEEPER}' & {SLEEPER}", "0.1")
     # The one that starts the keeper is killed; the keeper sees no more than that its input ends.
     parent = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
     agent = subprocess.Popen([sys.executable, "-c", parent, *keeper], cwd=tmp_path, start_new_session=True)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.responses import BROKEN, CHUNKED, WHOLE, Response, Seen
-from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, response, serving, turns
+from tests.backends.wire import Peer, becomes, leakless, on_each_loop, respond_with, response, serving, turns
 from xenoglot.backends.http.client import Transport, TransportError, UpstreamResponse
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def connections(transport: Transport) -> int:
 
 @on_each_loop
 async def test_requests_and_answers() -> None:
-    async with serving(answering(response(b"one", "x-a: 1"), CHUNKED + b"3\r\ntwo\r\n0\r\n\r\n")) as wire:
+    async with serving(respond_with(response(b"one", "x-a: 1"), CHUNKED + b"3\r\ntwo\r\n0\r\n\r\n")) as wire:
         async with aclosing(Transport()) as transport:
             async with await transport.send("POST", wire.url + "/v1//x?a=%2F&b", [("X-Key", "k")], b"{}") as reply:
                 assert (reply.status, reply.headers) == (200, (("x-a", "1"), ("content-length", "3")))
@@ -78,13 +78,13 @@ async def test_what_is_seen_of_a_response(answer: Response) -> None:
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
         assert await see(transport, wire.url) == answer.seen
-        assert wire.asked() == [1]
+        assert wire.requested() == [1]
 
 
 @on_each_loop
 async def test_a_request_body_larger_than_every_buffer() -> None:
     body = bytes(range(256)) * 40_000
-    async with serving(answering(response(b"ok"))) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"ok"))) as wire, aclosing(Transport()) as transport:
         async with await transport.send("POST", wire.url, [], body) as reply:
             assert await reply.read() == b"ok"
         assert wire.requests[0][0].partition(b"\r\n\r\n")[2] == body
@@ -124,7 +124,7 @@ async def test_one_piece_per_read() -> None:
 @on_each_loop
 async def test_a_unix_socket(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
-    async with serving(answering(response(b"one"), response(b"two")), path=path), aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"one"), response(b"two")), path=path), aclosing(Transport()) as transport:
         for body in (b"one", b"two"):
             async with await transport.send("GET", "http://local/v1", [], socket_path=path) as reply:
                 assert await reply.read() == body
@@ -135,7 +135,7 @@ async def test_a_unix_socket(tmp_path: Path) -> None:
 
 @on_each_loop
 async def test_an_ipv6_literal() -> None:
-    async with serving(answering(response(b"six"))) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"six"))) as wire, aclosing(Transport()) as transport:
         url = wire.url.replace("127.0.0.1", "[::ffff:127.0.0.1]")  # a machine without ::1 knows this one too
         async with await transport.send("GET", url, []) as reply:
             assert await reply.read() == b"six"
@@ -145,7 +145,7 @@ async def test_an_ipv6_literal() -> None:
 
 @on_each_loop
 async def test_a_refused_connection_is_u01() -> None:
-    async with serving(answering()) as wire:
+    async with serving(respond_with()) as wire:
         url = wire.url
     async with aclosing(Transport()) as transport:
         with pytest.raises(TransportError) as caught:
@@ -172,11 +172,13 @@ async def resets(peer: Peer) -> None:
     peer.reset()
 
 
-async def speaks_first(peer: Peer) -> None:
+async def unsolicited_bytes(peer: Peer) -> None:
     peer.send(response(b"evil"))
 
 
-@pytest.mark.parametrize("script", [pytest.param(resets, id="U11-reset"), pytest.param(speaks_first, id="unasked")])
+@pytest.mark.parametrize(
+    "script", [pytest.param(resets, id="U11-reset"), pytest.param(unsolicited_bytes, id="unasked")]
+)
 @on_each_loop
 async def test_a_connection_that_is_spoilt_before_it_is_used(
     script: Callable[[Peer], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
@@ -194,7 +196,7 @@ async def test_a_connection_that_is_spoilt_before_it_is_used(
             await transport.send("POST", wire.url, [], b"{}")
         assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("closed", "connect", False)
         await becomes(0, lambda: connections(transport))
-        assert wire.asked() == [0]
+        assert wire.requested() == [0]
 
 
 @leakless
@@ -208,7 +210,7 @@ async def test_a_name_that_cannot_be_resolved_is_u03() -> None:
 
 @leakless
 async def test_what_cannot_be_written_connects_nowhere() -> None:
-    async with serving(answering()) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with()) as wire, aclosing(Transport()) as transport:
         for name, value in (("x-a", "b\r\nx-evil: 1"), ("host", "evil")):
             with pytest.raises(TransportError) as caught:
                 await transport.send("GET", wire.url, [(name, value)])
@@ -219,7 +221,7 @@ async def test_what_cannot_be_written_connects_nowhere() -> None:
 @leakless
 async def test_a_body_has_one_reader() -> None:
     async with (
-        serving(answering(CHUNKED)) as wire,
+        serving(respond_with(CHUNKED)) as wire,
         aclosing(Transport()) as transport,
         await transport.send("GET", wire.url, []) as reply,
     ):
@@ -233,7 +235,7 @@ async def test_a_body_has_one_reader() -> None:
 
 @leakless
 async def test_a_closed_transport_fails_what_is_being_read_and_sends_no_more() -> None:
-    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n")) as wire:
         transport = Transport()
         reply = await transport.send("GET", wire.url, [])
         await transport.aclose()
@@ -261,7 +263,7 @@ def test_a_transport_belongs_to_one_loop() -> None:
 @leakless
 async def test_a_body_larger_than_the_limit_is_not_read() -> None:
     async with (
-        serving(answering(response(b"x" * 1_000), CHUNKED + b"3e8\r\n" + b"x" * 1_000 + b"\r\n")) as wire,
+        serving(respond_with(response(b"x" * 1_000), CHUNKED + b"3e8\r\n" + b"x" * 1_000 + b"\r\n")) as wire,
         aclosing(Transport()) as transport,
     ):
         for _ in range(2):

@@ -11,13 +11,13 @@ import pytest
 
 from tests.backends.responses import CHUNKED
 from tests.backends.wire import (
-    answering,
+    advance,
     becomes,
     collect,
     leakless,
     on_each_loop,
     open_sockets,
-    push,
+    respond_with,
     response,
     serving,
     turns,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-def asking(transport: Transport, url: str) -> asyncio.Task[UpstreamResponse]:
+def start_request(transport: Transport, url: str) -> asyncio.Task[UpstreamResponse]:
     return asyncio.create_task(transport.send("POST", url, [], b"{}"))
 
 
@@ -73,10 +73,10 @@ def deaf_port() -> Iterator[int]:
 @leakless
 async def test_a_connection_that_hangs(deaf_port: int, deadlines: Deadlines) -> None:
     async with aclosing(Transport(deadlines=deadlines)) as transport:
-        task = asking(transport, f"http://127.0.0.1:{deaf_port}/")
-        await push(4.5)
+        task = start_request(transport, f"http://127.0.0.1:{deaf_port}/")
+        await advance(4.5)
         assert not task.done()
-        await push(1)
+        await advance(1)
         await times_out(task, "connect", "no connection within the deadline", sent=False)
 
 
@@ -84,7 +84,7 @@ async def test_a_connection_that_hangs(deaf_port: int, deadlines: Deadlines) -> 
 async def test_a_connection_that_hangs_and_is_cancelled_c01(deaf_port: int) -> None:
     async with aclosing(Transport()) as transport:
         before = open_sockets()
-        task = asking(transport, f"http://127.0.0.1:{deaf_port}/")
+        task = start_request(transport, f"http://127.0.0.1:{deaf_port}/")
         await becomes(before + 1, open_sockets)
         task.cancel()
         await becomes(before, open_sockets)
@@ -93,10 +93,10 @@ async def test_a_connection_that_hangs_and_is_cancelled_c01(deaf_port: int) -> N
 
 @leakless
 async def test_a_transport_closed_on_the_way_to_its_upstream_sends_nothing() -> None:
-    async with serving(answering(response(b"late"))) as wire:
+    async with serving(respond_with(response(b"late"))) as wire:
         before = open_sockets()
         transport = Transport()
-        task = asking(transport, wire.url)
+        task = start_request(transport, wire.url)
         await turns(1)
         await transport.aclose()
         await becomes(wanted=True, look=task.done)
@@ -104,7 +104,7 @@ async def test_a_transport_closed_on_the_way_to_its_upstream_sends_nothing() -> 
         assert isinstance(error, TransportError)
         assert (error.kind, error.stage, error.sent) == ("closed", "connect", False)
         await becomes(before, open_sockets)
-        assert sum(wire.asked()) == 0
+        assert sum(wire.requested()) == 0
 
 
 @leakless
@@ -114,104 +114,104 @@ async def test_a_name_lookup_that_hangs_is_u03() -> None:
         return ()
 
     async with aclosing(Transport(resolve=hang)) as transport:
-        task = asking(transport, "http://slow.test/")
-        await push(6)
+        task = start_request(transport, "http://slow.test/")
+        await advance(6)
         await times_out(task, "connect", "no connection within the deadline", sent=False)
 
 
 @leakless
 async def test_a_tls_handshake_that_hangs_is_u02() -> None:
-    async with serving(answering()) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with()) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
-        task = asking(transport, wire.url.replace("http:", "https:"))
-        await becomes([0], wire.asked)
-        await push(6)
+        task = start_request(transport, wire.url.replace("http:", "https:"))
+        await becomes([0], wire.requested)
+        await advance(6)
         await times_out(task, "connect", "no connection within the deadline", sent=False)
         await becomes(before, open_sockets)
 
 
 @leakless
 async def test_a_head_that_never_comes_is_u07() -> None:
-    async with serving(answering(b"")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(b"")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
-        task = asking(transport, wire.url)
-        await becomes([1], wire.asked)
-        await push(599)
+        task = start_request(transport, wire.url)
+        await becomes([1], wire.requested)
+        await advance(599)
         assert not task.done()
-        await push(2)
+        await advance(2)
         await times_out(task, "head", FIRST_BYTE, sent=True)
         await becomes(before, open_sockets)
 
 
 @leakless
 async def test_a_head_that_trickles_is_u08() -> None:
-    async with serving(answering(b"HTTP/1.1 200 OK\r\n")) as wire, aclosing(Transport()) as transport:
-        task = asking(transport, wire.url)
-        await becomes([1], wire.asked)
+    async with serving(respond_with(b"HTTP/1.1 200 OK\r\n")) as wire, aclosing(Transport()) as transport:
+        task = start_request(transport, wire.url)
+        await becomes([1], wire.requested)
         for _ in range(599):
             wire.peers[0].send(b"x")
-            await push(1)
+            await advance(1)
         assert not task.done()
-        await push(2)
+        await advance(2)
         await times_out(task, "head", FIRST_BYTE, sent=True)
 
 
 @leakless
 async def test_a_long_think_is_no_timeout_u09_and_a_long_pause_is_u10() -> None:
-    async with serving(answering(b"HTTP/1.1 100 Go\r\n\r\n")) as wire, aclosing(Transport()) as transport:
-        task = asking(transport, wire.url)
-        await becomes([1], wire.asked)
-        await push(590)
+    async with serving(respond_with(b"HTTP/1.1 100 Go\r\n\r\n")) as wire, aclosing(Transport()) as transport:
+        task = start_request(transport, wire.url)
+        await becomes([1], wire.requested)
+        await advance(590)
         wire.peers[0].send(CHUNKED)
         async with await task as reply:
             for piece in (b"a", b"b"):
-                await push(290)
+                await advance(290)
                 wire.peers[0].send(b"1\r\n" + piece + b"\r\n")
                 assert await anext(reply) == piece
             reading = asyncio.create_task(reply.read())
-            await push(299)
+            await advance(299)
             assert not reading.done()
-            await push(2)
+            await advance(2)
             await times_out(reading, "body", IDLE, sent=True)
 
 
 @leakless
 async def test_silence_that_begins_in_the_head_counts_from_the_head() -> None:
     async with (
-        serving(answering(CHUNKED)) as wire,
+        serving(respond_with(CHUNKED)) as wire,
         aclosing(Transport()) as transport,
-        await asking(transport, wire.url) as reply,
+        await start_request(transport, wire.url) as reply,
     ):
         reading = asyncio.create_task(reply.read())
-        await push(301)
+        await advance(301)
         await times_out(reading, "body", IDLE, sent=True)
 
 
 @leakless
 async def test_a_stream_without_end_is_u35() -> None:
     async with (
-        serving(answering(CHUNKED)) as wire,
+        serving(respond_with(CHUNKED)) as wire,
         aclosing(Transport()) as transport,
-        await asking(transport, wire.url) as reply,
+        await start_request(transport, wire.url) as reply,
     ):
         pieces: list[bytes] = []
         reading = asyncio.create_task(collect(reply, pieces))
         for count in range(1, 18):
-            await push(200)
+            await advance(200)
             wire.peers[0].send(b"1\r\na\r\n")
             await becomes([b"a"] * count, lambda: pieces)
-        await push(199)
+        await advance(199)
         assert not reading.done()
-        await push(2)
+        await advance(2)
         await times_out(reading, "body", TOTAL, sent=True)
 
 
 @leakless
 async def test_the_total_covers_the_head_too() -> None:
-    async with serving(answering(b"")) as wire, aclosing(Transport(deadlines=Deadlines(total=60))) as transport:
-        task = asking(transport, wire.url)
-        await becomes([1], wire.asked)
-        await push(61)
+    async with serving(respond_with(b"")) as wire, aclosing(Transport(deadlines=Deadlines(total=60))) as transport:
+        task = start_request(transport, wire.url)
+        await becomes([1], wire.requested)
+        await advance(61)
         await times_out(task, "head", TOTAL, sent=True)
 
 
@@ -219,40 +219,40 @@ async def test_the_total_covers_the_head_too() -> None:
 async def test_a_slow_reader_is_not_a_silent_upstream_c06() -> None:
     big = b"x" * 3_000_000
     async with (
-        serving(answering(response(big))) as wire,
+        serving(respond_with(response(big))) as wire,
         aclosing(Transport()) as transport,
-        await asking(transport, wire.url) as reply,
+        await start_request(transport, wire.url) as reply,
     ):
         await becomes(wanted=True, look=lambda: reply._exchange.paused)
-        await push(900)
+        await advance(900)
         assert await reply.read() == big
 
 
 @leakless
 async def test_silence_counts_from_when_the_reader_is_back_c06() -> None:
     async with (
-        serving(answering(CHUNKED + b"%x\r\n" % HIGH_WATER + b"x" * HIGH_WATER + b"\r\n1\r\n")) as wire,
+        serving(respond_with(CHUNKED + b"%x\r\n" % HIGH_WATER + b"x" * HIGH_WATER + b"\r\n1\r\n")) as wire,
         aclosing(Transport()) as transport,
-        await asking(transport, wire.url) as reply,
+        await start_request(transport, wire.url) as reply,
     ):
         wire.peers[0].send(b"a\r\n")
         await becomes(wanted=True, look=lambda: reply._exchange.paused)
-        await push(950)
+        await advance(950)
         reading = asyncio.create_task(reply.read())
         await turns()
-        await push(299)
+        await advance(299)
         assert not reading.done()
-        await push(2)
+        await advance(2)
         await times_out(reading, "body", IDLE, sent=True)
 
 
 @leakless
 async def test_a_reader_that_never_comes_meets_the_total() -> None:
-    async with serving(answering(response(b"x" * 3_000_000))) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"x" * 3_000_000))) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
-        async with await asking(transport, wire.url) as reply:
+        async with await start_request(transport, wire.url) as reply:
             await becomes(wanted=True, look=lambda: reply._exchange.paused)
-            await push(3_601)
+            await advance(3_601)
             await becomes(before, open_sockets)
             pieces: list[bytes] = []
             with pytest.raises(TransportError, match=TOTAL):
@@ -263,13 +263,13 @@ async def test_a_reader_that_never_comes_meets_the_total() -> None:
 @leakless
 async def test_no_deadline_is_none() -> None:
     never = Deadlines(connect=None, first_byte=None, idle=None, total=None)
-    async with serving(answering(b"")) as wire, aclosing(Transport(deadlines=never)) as transport:
-        task = asking(transport, wire.url)
-        await becomes([1], wire.asked)
-        await push(1e6)
+    async with serving(respond_with(b"")) as wire, aclosing(Transport(deadlines=never)) as transport:
+        task = start_request(transport, wire.url)
+        await becomes([1], wire.requested)
+        await advance(1e6)
         wire.peers[0].send(CHUNKED)
         async with await task as reply:
-            await push(1e6)
+            await advance(1e6)
             wire.peers[0].send(b"1\r\na\r\n0\r\n\r\n")
             assert await reply.read() == b"a"
 
@@ -282,10 +282,10 @@ def timers() -> int:
 
 @leakless
 async def test_an_answer_in_time_leaves_no_timer_of_its_own() -> None:
-    async with serving(answering(response(b"a"), response(b"b"))) as wire:
+    async with serving(respond_with(response(b"a"), response(b"b"))) as wire:
         async with aclosing(Transport()) as transport:
             for body in (b"a", b"b"):
-                async with await asking(transport, wire.url) as reply:
+                async with await start_request(transport, wire.url) as reply:
                     assert await reply.read() == body
             assert timers() == 2  # of the pool: the one that ages idle connections, the one that looks for the late
         assert timers() == 0
@@ -295,11 +295,14 @@ async def test_an_answer_in_time_leaves_no_timer_of_its_own() -> None:
 @on_each_loop
 async def test_a_connection_given_up_on_the_way_is_closed(total: float) -> None:
     """Uvloop tells a connection that it is made even after it was given up, and then never that it is lost."""
-    async with serving(answering(CHUNKED)) as wire, aclosing(Transport(deadlines=Deadlines(total=total))) as transport:
+    async with (
+        serving(respond_with(CHUNKED)) as wire,
+        aclosing(Transport(deadlines=Deadlines(total=total))) as transport,
+    ):
         before = open_sockets()
         for _ in range(5):
             with pytest.raises(TransportError) as caught:
-                async with await asking(transport, wire.url) as reply:
+                async with await start_request(transport, wire.url) as reply:
                     await reply.read()
             assert caught.value.kind == "timeout"
         await becomes(before, open_sockets)
@@ -307,10 +310,16 @@ async def test_a_connection_given_up_on_the_way_is_closed(total: float) -> None:
 
 @on_each_loop
 async def test_deadlines_ring_on_either_loop() -> None:
-    async with serving(answering(CHUNKED)) as wire, aclosing(Transport(deadlines=Deadlines(idle=0.003))) as transport:
+    async with (
+        serving(respond_with(CHUNKED)) as wire,
+        aclosing(Transport(deadlines=Deadlines(idle=0.003))) as transport,
+    ):
         with pytest.raises(TransportError, match=IDLE):
-            async with await asking(transport, wire.url) as reply:
+            async with await start_request(transport, wire.url) as reply:
                 await reply.read()
-    async with serving(answering(b"")) as wire, aclosing(Transport(deadlines=Deadlines(first_byte=0.003))) as transport:
+    async with (
+        serving(respond_with(b"")) as wire,
+        aclosing(Transport(deadlines=Deadlines(first_byte=0.003))) as transport,
+    ):
         with pytest.raises(TransportError, match=FIRST_BYTE):
-            await asking(transport, wire.url)
+            await start_request(transport, wire.url)

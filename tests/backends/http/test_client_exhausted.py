@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import answering, leakless, on_each_loop, response, serving
+from tests.backends.wire import leakless, on_each_loop, respond_with, response, serving
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.model.failure import Failure
@@ -51,7 +51,7 @@ async def problem(transport: Transport, url: str) -> TransportError:
 
 @on_each_loop
 async def test_findings_2_the_upstream_is_not_blamed() -> None:
-    async with serving(answering(response(b"ok"))) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"ok"))) as wire, aclosing(Transport()) as transport:
         with no_descriptors():
             error = await problem(transport, wire.url)
         assert (error.kind, error.stage, error.sent) == ("exhausted", "connect", False)
@@ -82,7 +82,7 @@ async def test_findings_2_idle_connections_make_room(monkeypatch: pytest.MonkeyP
             raise OSError(errno.EMFILE, "")
         return await connect(*arguments, **settings)  # type: ignore[call-overload]  # as it was called
 
-    async with serving(answering(response(b"ok"))) as idle, serving(answering(response(b"ok"))) as other:
+    async with serving(respond_with(response(b"ok"))) as idle, serving(respond_with(response(b"ok"))) as other:
         transport = Transport()
         async with await transport.send("POST", idle.url, [], b"{}") as reply:
             await reply.read()

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.responses import CHUNKED
-from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, open_sockets, response, serving, turns
+from tests.backends.wire import (
+    Peer,
+    becomes,
+    leakless,
+    on_each_loop,
+    open_sockets,
+    respond_with,
+    response,
+    serving,
+    turns,
+)
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.connection import READ_BYTES
 from xenoglot.backends.http.exchange import HIGH_WATER, LOW_WATER
@@ -27,10 +37,10 @@ async def ends(task: asyncio.Task[object]) -> None:
 
 @on_each_loop
 async def test_cancelled_before_the_head_c01() -> None:
-    async with serving(answering(b"HTTP/1.1 200 OK\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(b"HTTP/1.1 200 OK\r\n")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         asking = asyncio.create_task(transport.send("POST", wire.url, [], b"{}"))
-        await becomes([1], wire.asked)
+        await becomes([1], wire.requested)
         asking.cancel()
         await ends(asking)
         await becomes(before, open_sockets)
@@ -39,7 +49,7 @@ async def test_cancelled_before_the_head_c01() -> None:
 @pytest.mark.parametrize("read", [0, 1, 2], ids=["C02-first", "C02-middle", "C02-last"])
 @on_each_loop
 async def test_cancelled_within_the_body(read: int) -> None:
-    async with serving(answering(CHUNKED)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED)) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         reply = await transport.send("POST", wire.url, [], b"{}")
         for _ in range(read):
@@ -57,7 +67,7 @@ async def test_cancelled_within_the_body(read: int) -> None:
 
 @on_each_loop
 async def test_cancelled_while_reading_whole_c03() -> None:
-    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
 
         async def ask() -> bytes:
@@ -65,7 +75,7 @@ async def test_cancelled_while_reading_whole_c03() -> None:
                 return await reply.read()
 
         asking = asyncio.create_task(ask())
-        await becomes([1], wire.asked)
+        await becomes([1], wire.requested)
         await turns()
         asking.cancel()
         await ends(asking)
@@ -75,10 +85,10 @@ async def test_cancelled_while_reading_whole_c03() -> None:
 @leakless
 async def test_cancelled_as_the_head_arrives_c01() -> None:
     """The head has woken the task, and before it runs it is cancelled: nobody gets the reply to close it."""
-    async with serving(answering(b"")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(b"")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         asking = asyncio.create_task(transport.send("POST", wire.url, [], b"{}"))
-        await becomes([1], wire.asked)
+        await becomes([1], wire.requested)
         (connection,) = transport._pool.connections  # type: ignore[union-attr]
         connection.data_received(CHUNKED)
         asking.cancel()
@@ -88,7 +98,7 @@ async def test_cancelled_as_the_head_arrives_c01() -> None:
 
 @on_each_loop
 async def test_closed_by_hand_while_another_task_reads() -> None:
-    async with serving(answering(CHUNKED)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED)) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         reply = await transport.send("POST", wire.url, [], b"{}")
         reading = asyncio.create_task(reply.read())
@@ -102,7 +112,7 @@ async def test_closed_by_hand_while_another_task_reads() -> None:
 
 @leakless
 async def test_left_by_an_error_of_the_reader() -> None:
-    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
 
         async def stumble() -> None:
@@ -178,7 +188,7 @@ async def test_an_upstream_that_is_faster_than_the_reader_has_to_wait_c06() -> N
 async def test_the_upstream_goes_on_before_the_reader_has_nothing_left_c06() -> None:
     piece = b"2710\r\n" + b"x" * 10_000 + b"\r\n"
     async with (
-        serving(answering(CHUNKED)) as wire,
+        serving(respond_with(CHUNKED)) as wire,
         aclosing(Transport()) as transport,
         await transport.send("POST", wire.url, [], b"{}") as reply,
     ):
@@ -200,10 +210,10 @@ async def test_the_upstream_goes_on_before_the_reader_has_nothing_left_c06() -> 
 async def test_a_reader_that_stopped_leaves_a_connection_that_reads_again() -> None:
     """The whole body is there, more than the mark, and is thrown away unread: the next answer must not be stuck."""
     big = response(b"x" * (HIGH_WATER + 1))
-    async with serving(answering(*[big] * 4)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(*[big] * 4)) as wire, aclosing(Transport()) as transport:
         for _ in range(3):
             async with await transport.send("POST", wire.url, [], b"{}") as reply:
                 await becomes(wanted=True, look=lambda: reply._exchange.complete)
         async with await transport.send("POST", wire.url, [], b"{}") as reply:
             assert len(await reply.read()) == HIGH_WATER + 1
-        assert wire.asked() == [4]
+        assert wire.requested() == [4]

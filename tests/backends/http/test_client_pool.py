@@ -12,12 +12,12 @@ import pytest
 from tests.backends.responses import CHUNKED
 from tests.backends.wire import (
     Peer,
-    answering,
+    advance,
     becomes,
     leakless,
     on_each_loop,
     open_sockets,
-    push,
+    respond_with,
     response,
     serving,
     turns,
@@ -35,7 +35,7 @@ async def endless(peer: Peer) -> None:
         peer.send(response(b"ok"))
 
 
-async def ask(transport: Transport, url: str) -> bytes:
+async def fetch(transport: Transport, url: str) -> bytes:
     async with await transport.send("POST", url, [], b"{}") as reply:
         return await reply.read()
 
@@ -44,8 +44,8 @@ async def ask(transport: Transport, url: str) -> bytes:
 async def test_a_whole_answer_gives_its_connection_back() -> None:
     async with serving(endless) as wire, aclosing(Transport()) as transport:
         for _ in range(3):
-            assert await ask(transport, wire.url) == b"ok"
-        assert wire.asked() == [3]
+            assert await fetch(transport, wire.url) == b"ok"
+        assert wire.requested() == [3]
 
 
 @leakless
@@ -56,97 +56,97 @@ async def test_an_answer_that_came_whole_gives_its_connection_back_unread() -> N
         await reply.aclose()
         with pytest.raises(TransportError, match="closed by its reader"):
             await anext(reply)
-        assert await ask(transport, wire.url) == b"ok"
-        assert wire.asked() == [2]
+        assert await fetch(transport, wire.url) == b"ok"
+        assert wire.requested() == [2]
 
 
 @leakless
 async def test_answers_at_once_have_connections_of_their_own_and_the_newest_is_taken_first() -> None:
     async with serving(endless) as wire, aclosing(Transport()) as transport:
-        await asyncio.gather(*(ask(transport, wire.url) for _ in range(3)))
-        assert wire.asked() == [1, 1, 1]
+        await asyncio.gather(*(fetch(transport, wire.url) for _ in range(3)))
+        assert wire.requested() == [1, 1, 1]
         for _ in range(3):
-            await ask(transport, wire.url)
-        assert sorted(wire.asked()) == [1, 1, 4]
+            await fetch(transport, wire.url)
+        assert sorted(wire.requested()) == [1, 1, 4]
 
 
 @leakless
 async def test_origins_do_not_share() -> None:
     async with serving(endless) as one, serving(endless) as other, aclosing(Transport()) as transport:
         for url in (one.url, other.url, one.url):
-            await ask(transport, url)
-        assert (one.asked(), other.asked()) == ([2], [1])
+            await fetch(transport, url)
+        assert (one.requested(), other.requested()) == ([2], [1])
 
 
 @leakless
 async def test_no_more_than_so_many_are_kept_and_the_oldest_goes() -> None:
     async with serving(endless) as wire, aclosing(Transport(limits=TransportLimits(idle_connections=2))) as transport:
         before = open_sockets()
-        await asyncio.gather(*(ask(transport, wire.url) for _ in range(5)))
+        await asyncio.gather(*(fetch(transport, wire.url) for _ in range(5)))
         await becomes(before + 4, open_sockets)  # two connections, two ends each
 
 
 @leakless
 async def test_of_too_many_the_newest_is_kept() -> None:
-    script = answering(CHUNKED, response(b"again"))
+    script = respond_with(CHUNKED, response(b"again"))
     async with serving(script) as wire, aclosing(Transport(limits=TransportLimits(idle_connections=1))) as transport:
         replies = [await transport.send("POST", wire.url, []) for _ in range(2)]
         for peer, reply in zip(wire.peers, replies, strict=True):
             peer.send(b"0\r\n\r\n")
             assert await reply.read() == b""
-        assert await ask(transport, wire.url) == b"again"
-        assert wire.asked() == [1, 2]
+        assert await fetch(transport, wire.url) == b"again"
+        assert wire.requested() == [1, 2]
 
 
 @on_each_loop
 async def test_an_idle_connection_that_the_loop_has_given_up_is_not_taken() -> None:
     """The loop met an error on it, and `connection_lost` is still to be called."""
     async with serving(endless) as wire, aclosing(Transport()) as transport:
-        await ask(transport, wire.url)
+        await fetch(transport, wire.url)
         (connection,) = transport._pool.connections  # type: ignore[union-attr]
         connection.transport.abort()
-        assert await ask(transport, wire.url) == b"ok"
-        assert wire.asked() == [1, 1]
+        assert await fetch(transport, wire.url) == b"ok"
+        assert wire.requested() == [1, 1]
 
 
 @leakless
 async def test_an_idle_connection_ages_out() -> None:
     async with serving(endless) as wire, aclosing(Transport(limits=TransportLimits(idle_seconds=30))) as transport:
         before = open_sockets()
-        await ask(transport, wire.url)
-        await push(20)
-        await ask(transport, wire.url)
-        assert wire.asked() == [2]
-        await push(20)
+        await fetch(transport, wire.url)
+        await advance(20)
+        await fetch(transport, wire.url)
+        assert wire.requested() == [2]
+        await advance(20)
         assert open_sockets() == before + 2
-        await push(11)
+        await advance(11)
         await becomes(before, open_sockets)
-        await ask(transport, wire.url)
-        assert wire.asked() == [2, 1]
-        await push(31)
+        await fetch(transport, wire.url)
+        assert wire.requested() == [2, 1]
+        await advance(31)
         await becomes(before, open_sockets)
 
 
 @leakless
 async def test_an_idle_connection_that_the_upstream_closes_is_gone() -> None:
-    async with serving(answering(response(b"ok"))) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"ok"))) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
-        await ask(transport, wire.url)
+        await fetch(transport, wire.url)
         wire.peers[0].close()
         await becomes(before, open_sockets)
-        await ask(transport, wire.url)
-        assert wire.asked() == [1, 1]
+        await fetch(transport, wire.url)
+        assert wire.requested() == [1, 1]
 
 
 @leakless
 async def test_an_idle_connection_on_which_something_arrives_is_dropped() -> None:
-    async with serving(answering(response(b"ok"))) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"ok"))) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
-        await ask(transport, wire.url)
+        await fetch(transport, wire.url)
         wire.peers[0].send(response(b"evil"))
         await becomes(before, open_sockets)
-        assert await ask(transport, wire.url) == b"ok"
-        assert wire.asked() == [1, 1]
+        assert await fetch(transport, wire.url) == b"ok"
+        assert wire.requested() == [1, 1]
 
 
 async def gives_up_second(peer: Peer) -> None:
@@ -172,8 +172,8 @@ async def test_a_kept_connection_that_closes_as_we_write_is_replaced(
     script: Callable[[Peer], asyncio.Future[None]],
 ) -> None:
     async with serving(script) as wire, aclosing(Transport()) as transport:
-        assert [await ask(transport, wire.url) for _ in range(3)] == [b"ok"] * 3
-        assert wire.asked() == [2, 2, 1]
+        assert [await fetch(transport, wire.url) for _ in range(3)] == [b"ok"] * 3
+        assert wire.requested() == [2, 2, 1]
 
 
 @leakless
@@ -186,35 +186,35 @@ async def test_the_replacement_is_fresh_and_the_only_one_u46() -> None:
         peer.close()
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
-        await asyncio.gather(ask(transport, wire.url), ask(transport, wire.url))
+        await asyncio.gather(fetch(transport, wire.url), fetch(transport, wire.url))
         with pytest.raises(TransportError) as caught:
-            await ask(transport, wire.url)
+            await fetch(transport, wire.url)
         assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("closed", "head", True)
-        assert sorted(wire.asked()) == [1, 1, 2]
+        assert sorted(wire.requested()) == [1, 1, 2]
 
 
 @leakless
 async def test_what_fails_after_a_stale_connection_may_have_been_sent_u46() -> None:
     async with serving(gives_up_second) as wire, aclosing(Transport()) as transport:
-        await ask(transport, wire.url)
+        await fetch(transport, wire.url)
         wire.stop_listening()
         with pytest.raises(TransportError) as caught:
-            await ask(transport, wire.url)
+            await fetch(transport, wire.url)
         assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("connect", "connect", True)
 
 
 @leakless
 async def test_a_transport_that_closes_does_not_ask_again() -> None:
-    async with serving(answering(response(b"ok"), b"")) as wire:
+    async with serving(respond_with(response(b"ok"), b"")) as wire:
         transport = Transport()
-        await ask(transport, wire.url)
-        asking = asyncio.create_task(ask(transport, wire.url))
-        await becomes([2], wire.asked)
+        await fetch(transport, wire.url)
+        asking = asyncio.create_task(fetch(transport, wire.url))
+        await becomes([2], wire.requested)
         await transport.aclose()
         with pytest.raises(TransportError, match="the transport was closed") as caught:
             await asking
         assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("closed", "head", True)
-        assert wire.asked() == [2]
+        assert wire.requested() == [2]
 
 
 @leakless
@@ -225,9 +225,9 @@ async def test_a_fresh_connection_that_closes_is_not_retried_u11() -> None:
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
         with pytest.raises(TransportError) as caught:
-            await ask(transport, wire.url)
+            await fetch(transport, wire.url)
         assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("closed", "head", True)
-        assert wire.asked() == [1]
+        assert wire.requested() == [1]
 
 
 @leakless
@@ -242,27 +242,30 @@ async def test_a_request_that_broke_its_upstream_is_not_sent_again() -> None:
         peer.close()
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
-        await ask(transport, wire.url)
-        asking = asyncio.create_task(ask(transport, wire.url))
-        await push(10)
+        await fetch(transport, wire.url)
+        asking = asyncio.create_task(fetch(transport, wire.url))
+        await advance(10)
         go.set()
         with pytest.raises(TransportError, match="closed the connection"):
             await asking
-        assert wire.asked() == [2]
+        assert wire.requested() == [2]
 
 
 @leakless
 async def test_a_kept_connection_that_is_slow_is_not_stale_u07() -> None:
     deadlines = Deadlines(first_byte=1)
-    async with serving(answering(response(b"ok"), b"")) as wire, aclosing(Transport(deadlines=deadlines)) as transport:
-        await ask(transport, wire.url)
-        asking = asyncio.create_task(ask(transport, wire.url))
-        await becomes([2], wire.asked)
-        await push(1.1)
+    async with (
+        serving(respond_with(response(b"ok"), b"")) as wire,
+        aclosing(Transport(deadlines=deadlines)) as transport,
+    ):
+        await fetch(transport, wire.url)
+        asking = asyncio.create_task(fetch(transport, wire.url))
+        await becomes([2], wire.requested)
+        await advance(1.1)
         with pytest.raises(TransportError) as caught:
             await asking
         assert (caught.value.kind, caught.value.stage) == ("timeout", "head")
-        assert wire.asked() == [2]
+        assert wire.requested() == [2]
 
 
 @leakless
@@ -275,11 +278,11 @@ async def test_an_answer_begun_is_not_asked_again() -> None:
         peer.close()
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
-        await ask(transport, wire.url)
+        await fetch(transport, wire.url)
         with pytest.raises(TransportError) as caught:
-            await ask(transport, wire.url)
+            await fetch(transport, wire.url)
         assert (caught.value.kind, caught.value.stage) == ("closed", "head")
-        assert wire.asked() == [2]
+        assert wire.requested() == [2]
 
 
 @on_each_loop
@@ -298,7 +301,7 @@ async def test_r61_a_thousand_cancels_lose_no_connection() -> None:
         before = open_sockets()
         outcomes: dict[str, int] = {}
         for _ in range(100):
-            asking = [asyncio.create_task(ask(transport, wire.url)) for _ in range(10)]
+            asking = [asyncio.create_task(fetch(transport, wire.url)) for _ in range(10)]
             for task in asking:
                 await turns(chance.randrange(3))
                 for _ in range(chance.randrange(3)):
@@ -313,4 +316,4 @@ async def test_r61_a_thousand_cancels_lose_no_connection() -> None:
         idle = sum(map(len, transport._pool._idle.values()))
         await becomes(before + 2 * idle, open_sockets)
         assert len(transport._pool.connections) == idle
-        assert await ask(transport, wire.url) == b"a"
+        assert await fetch(transport, wire.url) == b"a"

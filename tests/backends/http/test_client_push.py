@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from tests.backends.responses import BROKEN, CHUNKED, WHOLE
 from tests.backends.wire import (
     Peer,
-    answering,
+    advance,
     becomes,
     leakless,
     on_each_loop,
     open_sockets,
-    push,
+    respond_with,
     response,
     serving,
     turns,
@@ -108,7 +108,7 @@ class Still(asyncio.Transport):
         pass
 
 
-class Stage:
+class ConnectionWithoutSocket:
     """A connection without a socket, upon which a request was sent."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -131,12 +131,12 @@ def a_loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-class Play:
+class ArrivingResponse:
     """A response that arrives, and a reader who comes `late` reads after its head and pauses in each `hold`th call."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, late: int, hold: int) -> None:
         self.basin = Basin(self._pause)
-        self._stage = Stage(loop)
+        self._stage = ConnectionWithoutSocket(loop)
         self._late = late
         self._hold = hold
         self._reply: UpstreamResponse | None = None
@@ -176,7 +176,7 @@ def test_every_cutting_gives_the_same(loop: asyncio.AbstractEventLoop, one: Resp
     length = len(one.wire)
     every = [*([at] for at in range(length)), range(length)]
     for cuts in every if length < MUCH else [[100, 1_000, 60_000]]:
-        basin = Play(loop, late=late, hold=hold).run(one.wire, cuts, closes=one.then == "closes")
+        basin = ArrivingResponse(loop, late=late, hold=hold).run(one.wire, cuts, closes=one.then == "closes")
         assert (basin.body, basin.ends) == (one.seen.body, [one.seen.end])
         assert basin.told[-1] == one.seen.end
 
@@ -195,7 +195,7 @@ def test_coded_bodies_are_decoded_u27(
 ) -> None:
     name, body = coding
     wire = response(body, f"content-encoding: {name}")
-    basin = Play(loop, **manner).run(wire[: len(wire) - cut], cuts, closes=True)
+    basin = ArrivingResponse(loop, **manner).run(wire[: len(wire) - cut], cuts, closes=True)
     assert basin.ends == ["closed/body" if cut else "whole"]
     assert TEXT.startswith(basin.body)
     assert cut or basin.body == TEXT
@@ -213,14 +213,14 @@ def test_coded_bodies_are_decoded_u27(
 @pytest.mark.parametrize("hold", [0, 1, 2])
 def test_large_and_wrong_codings(loop: asyncio.AbstractEventLoop, body: bytes, end: str, hold: int) -> None:
     coded = response(body, "content-encoding: gzip")
-    basin = Play(loop, late=0, hold=hold).run(coded, [1_000, 50_000], closes=False)
+    basin = ArrivingResponse(loop, late=0, hold=hold).run(coded, [1_000, 50_000], closes=False)
     assert basin.ends == [end]
     assert end != "whole" or basin.body == LARGE
 
 
 @on_each_loop
 async def test_a_stream_is_pushed_as_it_comes() -> None:
-    async with serving(answering(*[CHUNKED] * 2)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(*[CHUNKED] * 2)) as wire, aclosing(Transport()) as transport:
         basin = Basin()
         for _ in range(2):
             basin.told = []
@@ -232,12 +232,12 @@ async def test_a_stream_is_pushed_as_it_comes() -> None:
             wire.peers[0].send(b"0\r\n\r\n")
             await becomes([b"a", b"b", "whole"], lambda: basin.told)
             await reply.aclose()
-        assert wire.asked() == [2]  # the connection went back, whole
+        assert wire.requested() == [2]  # the connection went back, whole
 
 
 @on_each_loop
 async def test_closed_within_a_call_it_is_told_nothing_more_c02() -> None:
-    async with serving(answering(CHUNKED + b"1\r\na\r\n1\r\nb\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n1\r\nb\r\n")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         reply = await transport.send("POST", wire.url, [], b"{}")
         basin = Basin(lambda _: reply.close())
@@ -278,7 +278,7 @@ async def test_held_a_stream_has_to_wait_c06() -> None:
 
 @leakless
 async def test_held_the_end_is_kept_too_u13() -> None:
-    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
         reply = await transport.send("POST", wire.url, [], b"{}")
         basin = Basin(lambda _: reply.pause())
         reply.push(basin)
@@ -369,7 +369,7 @@ async def test_work_of_a_sink_that_fails_ends_the_response() -> None:
 async def test_silence_is_u10_unless_held_c06() -> None:
     deadlines = Deadlines(idle=10, total=100)
     async with (
-        serving(answering(CHUNKED + b"1\r\na\r\n", CHUNKED + b"1\r\na\r\n")) as wire,
+        serving(respond_with(CHUNKED + b"1\r\na\r\n", CHUNKED + b"1\r\na\r\n")) as wire,
         aclosing(Transport(deadlines=deadlines)) as transport,
     ):
         reply = await transport.send("POST", wire.url, [], b"{}")
@@ -377,21 +377,21 @@ async def test_silence_is_u10_unless_held_c06() -> None:
         reply.push(basin)
         await becomes([b"a"], lambda: basin.told)
         reply.pause()
-        await push(50)
+        await advance(50)
         reply.resume()
-        await push(9)
+        await advance(9)
         wire.peers[0].send(b"1\r\nb\r\n")
         await becomes([b"a", b"b"], lambda: basin.told)
-        await push(9)
+        await advance(9)
         assert basin.told == [b"a", b"b"]
-        await push(2)
+        await advance(2)
         assert basin.told == [b"a", b"b", "timeout/body"]
 
         reply = await transport.send("POST", wire.url, [], b"{}")
         basin = Basin()
         reply.push(basin)
         reply.pause()
-        await push(101)
+        await advance(101)
         assert basin.told[-1:] != ["timeout/body"]
         reply.resume()
         assert basin.told == [b"a", "timeout/body"]
@@ -399,7 +399,7 @@ async def test_silence_is_u10_unless_held_c06() -> None:
 
 @on_each_loop
 async def test_a_sink_that_fails_is_told_of_it() -> None:
-    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
 
         def stumble(count: int) -> None:
@@ -431,7 +431,7 @@ def test_a_sink_that_fails_at_its_end_or_when_done_is_the_loops_affair(loop: asy
         (stumble, ["whole"], b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
         (leave, [b"hi"], CHUNKED + b"2\r\nhi\r\n2\r\nho\r\n"),
     ):
-        stage = Stage(loop)
+        stage = ConnectionWithoutSocket(loop)
         stage.connection.data_received(body[: len(CHUNKED) + 7])
         reply = stage.reply()
         basin = Basin(then)
@@ -443,7 +443,7 @@ def test_a_sink_that_fails_at_its_end_or_when_done_is_the_loops_affair(loop: asy
 
 @leakless
 async def test_a_response_has_one_reader() -> None:
-    async with serving(answering(CHUNKED)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED)) as wire, aclosing(Transport()) as transport:
         reply = await transport.send("POST", wire.url, [], b"{}")
         reading = asyncio.create_task(anext(reply))
         await turns()
@@ -457,7 +457,7 @@ async def test_a_response_has_one_reader() -> None:
 @leakless
 async def test_a_response_is_pushed_once() -> None:
     async with (
-        serving(answering(CHUNKED)) as wire,
+        serving(respond_with(CHUNKED)) as wire,
         aclosing(Transport()) as transport,
         await transport.send("POST", wire.url, [], b"{}") as reply,
     ):
@@ -479,7 +479,7 @@ def no_collector() -> Iterator[None]:
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("pushed", [False, True], ids=["pulled", "pushed"])
 def test_what_is_broken_off_leaves_nothing_to_collect_r30(loop: asyncio.AbstractEventLoop, *, pushed: bool) -> None:
-    stage = Stage(loop)
+    stage = ConnectionWithoutSocket(loop)
     stage.connection.data_received(CHUNKED + b"1\r\na\r\n")
     reply = stage.reply()
     stage.connection.connection_lost(ConnectionResetError())

@@ -12,7 +12,17 @@ import pytest
 import trustme
 
 from tests.backends.responses import CHUNKED
-from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, open_sockets, push, response, serving
+from tests.backends.wire import (
+    Peer,
+    advance,
+    becomes,
+    leakless,
+    on_each_loop,
+    open_sockets,
+    respond_with,
+    response,
+    serving,
+)
 from xenoglot.backends.http.client import Transport, TransportError
 
 if TYPE_CHECKING:
@@ -43,13 +53,13 @@ async def test_https_keeps_its_connection(authority: trustme.CA) -> None:
     tls = server_context(authority.issue_cert("127.0.0.1"))
     trusting = Transport(ssl_context=client_context(authority))
     async with (
-        serving(answering(response(b"one"), CHUNKED + b"3\r\ntwo\r\n0\r\n\r\n"), tls=tls) as wire,
+        serving(respond_with(response(b"one"), CHUNKED + b"3\r\ntwo\r\n0\r\n\r\n"), tls=tls) as wire,
         aclosing(trusting) as transport,
     ):
         for body in (b"one", b"two"):
             async with await transport.send("POST", wire.url, [], b"x" * 200_000) as reply:
                 assert await reply.read() == body
-        assert wire.asked() == [2]
+        assert wire.requested() == [2]
 
 
 @leakless
@@ -57,7 +67,7 @@ async def test_https_over_a_unix_socket(authority: trustme.CA, tmp_path: Path) -
     path = str(tmp_path / "s")
     tls = server_context(authority.issue_cert("model.test"))
     async with (
-        serving(answering(response(b"one")), tls=tls, path=path),
+        serving(respond_with(response(b"one")), tls=tls, path=path),
         aclosing(Transport(ssl_context=client_context(authority))) as transport,
         await transport.send("GET", "https://model.test/v1", [], socket_path=path) as reply,
     ):
@@ -83,7 +93,7 @@ async def test_a_certificate_that_does_not_hold_is_refused(
 ) -> None:
     values = dict(made)
     certificate = authority.issue_cert(str(values.pop("name", "127.0.0.1")), **values)  # type: ignore[arg-type]
-    async with serving(answering(response(b"leak")), tls=server_context(certificate)) as wire:
+    async with serving(respond_with(response(b"leak")), tls=server_context(certificate)) as wire:
         before = open_sockets()
         async with aclosing(Transport(ssl_context=client_context(authority) if trusted else None)) as transport:
             with pytest.raises(TransportError) as caught:
@@ -93,7 +103,7 @@ async def test_a_certificate_that_does_not_hold_is_refused(
             assert str(error) == UNACCEPTED + reason
             assert error.__context__ is None
             await becomes(before, open_sockets)
-        assert all(asked == 0 for asked in wire.asked())
+        assert all(asked == 0 for asked in wire.requested())
 
 
 async def hangs_up(peer: Peer) -> None:
@@ -104,7 +114,7 @@ async def resets(peer: Peer) -> None:
     peer.reset()
 
 
-async def speaks_plain(peer: Peer) -> None:
+async def plain_http(peer: Peer) -> None:
     peer.send(response(b"plain"))
 
 
@@ -113,7 +123,7 @@ async def speaks_plain(peer: Peer) -> None:
     [
         pytest.param(hangs_up, id="U05-closed-in-handshake"),
         pytest.param(resets, id="U05-reset-in-handshake"),
-        pytest.param(speaks_plain, id="U05-plain-text-server"),
+        pytest.param(plain_http, id="U05-plain-text-server"),
     ],
 )
 @on_each_loop
@@ -130,7 +140,7 @@ async def test_a_handshake_that_fails_is_a_tls_error_and_nothing_is_sent(
 @leakless
 async def test_plain_http_to_a_tls_server_is_no_answer(authority: trustme.CA) -> None:
     tls = server_context(authority.issue_cert("127.0.0.1"))
-    async with serving(answering(response(b"no")), tls=tls) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(response(b"no")), tls=tls) as wire, aclosing(Transport()) as transport:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the server complains, as it should
         with pytest.raises(TransportError) as caught:
             await transport.send("POST", wire.url.replace("https:", "http:"), [])
@@ -140,7 +150,7 @@ async def test_plain_http_to_a_tls_server_is_no_answer(authority: trustme.CA) ->
 @on_each_loop
 async def test_a_cancelled_reader_closes_https_at_once_c02(authority: trustme.CA) -> None:
     tls = server_context(authority.issue_cert("127.0.0.1"))
-    async with serving(answering(CHUNKED + b"1\r\na\r\n"), tls=tls) as wire:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n"), tls=tls) as wire:
         before = open_sockets()
         async with aclosing(Transport(ssl_context=client_context(authority))) as transport:
             reply = await transport.send("GET", wire.url, [])
@@ -155,11 +165,11 @@ async def test_a_cancelled_reader_closes_https_at_once_c02(authority: trustme.CA
 
 @leakless
 async def test_a_handshake_that_is_cancelled_closes_at_once_c01() -> None:
-    async with serving(answering()) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with()) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         asking = asyncio.create_task(transport.send("GET", wire.url.replace("http:", "https:"), []))
-        await becomes([0], wire.asked)
+        await becomes([0], wire.requested)
         asking.cancel()
         await becomes(before, open_sockets)
-        await push(0)
+        await advance(0)
         assert asking.cancelled()

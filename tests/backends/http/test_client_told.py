@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from tests.backends.responses import CHUNKED, OK
-from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, push, response, serving, turns
+from tests.backends.wire import Peer, advance, becomes, leakless, on_each_loop, respond_with, response, serving, turns
 from xenoglot.backends.http.client import Deadlines, Transport, TransportError, TransportLimits
 from xenoglot.backends.http.exchange import HIGH_WATER, UpstreamExchange
 from xenoglot.backends.http.http1 import HTTPRequest, prepare
@@ -27,7 +27,7 @@ class Ear:
         self.heard.append((exchange.head.status if exchange.head else None, exchange.unread, end))
 
 
-def asking(url: str) -> HTTPRequest:
+def request_to(url: str) -> HTTPRequest:
     return prepare("POST", url, [("x-a", "b")]).request(b"{}")
 
 
@@ -37,7 +37,7 @@ async def warmed(transport: Transport, request: HTTPRequest) -> None:
         assert await reply.read() == b"warm"
 
 
-def kept(transport: Transport, request: HTTPRequest) -> UpstreamExchange:
+def idle_exchange(transport: Transport, request: HTTPRequest) -> UpstreamExchange:
     exchange = transport.start(request)
     assert exchange is not None
     return exchange
@@ -48,8 +48,8 @@ WARM = response(b"warm")
 
 @on_each_loop
 async def test_without_a_kept_connection_nothing_is_started() -> None:
-    async with serving(answering(WARM)) as wire, aclosing(Transport()) as transport:
-        request = asking(wire.url)
+    async with serving(respond_with(WARM)) as wire, aclosing(Transport()) as transport:
+        request = request_to(wire.url)
         assert transport.start(request) is None
         exchange = await transport.begin(request)
         ear = Ear(exchange)
@@ -60,10 +60,10 @@ async def test_without_a_kept_connection_nothing_is_started() -> None:
 
 @on_each_loop
 async def test_it_is_told_once_of_each_read() -> None:
-    async with serving(answering(WARM, CHUNKED)) as wire, aclosing(Transport()) as transport:
-        request = asking(wire.url)
+    async with serving(respond_with(WARM, CHUNKED)) as wire, aclosing(Transport()) as transport:
+        request = request_to(wire.url)
         await warmed(transport, request)
-        ear = Ear(exchange := kept(transport, request))
+        ear = Ear(exchange := idle_exchange(transport, request))
         assert ear.heard == []
         await becomes([(200, 0, "open")], lambda: ear.heard)
         wire.peers[0].send(b"1\r\na\r\n1\r\nb\r\n")
@@ -75,17 +75,17 @@ async def test_it_is_told_once_of_each_read() -> None:
         assert (list(reply.unread), reply.stands_still, reply.whole) == ([b"ab", b"c"], True, b"abc")
         exchange.told(None)
         assert await reply.read() == b"abc"
-        assert wire.asked() == [2]
+        assert wire.requested() == [2]
 
 
 @on_each_loop
 async def test_an_interim_response_is_no_news_u44() -> None:
     interim = b"HTTP/1.1 103 Hints\r\nlink: a\r\n\r\n"
-    async with serving(answering(WARM, interim)) as wire, aclosing(Transport()) as transport:
-        request = asking(wire.url)
+    async with serving(respond_with(WARM, interim)) as wire, aclosing(Transport()) as transport:
+        request = request_to(wire.url)
         await warmed(transport, request)
-        ear = Ear(kept(transport, request))
-        await becomes([2], wire.asked)
+        ear = Ear(idle_exchange(transport, request))
+        await becomes([2], wire.requested)
         await turns()
         wire.peers[0].send(WARM)
         await becomes([(200, 4, "whole")], lambda: ear.heard)
@@ -93,10 +93,10 @@ async def test_an_interim_response_is_no_news_u44() -> None:
 
 @on_each_loop
 async def test_what_was_told_can_be_pushed() -> None:
-    async with serving(answering(WARM, CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
-        request = asking(wire.url)
+    async with serving(respond_with(WARM, CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+        request = request_to(wire.url)
         await warmed(transport, request)
-        ear = Ear(exchange := kept(transport, request))
+        ear = Ear(exchange := idle_exchange(transport, request))
         await becomes(wanted=True, look=lambda: bool(exchange.unread))
         before = list(ear.heard)
         told: list[bytes | None] = []
@@ -120,10 +120,10 @@ async def test_what_was_told_can_be_pushed() -> None:
 async def test_a_body_that_nobody_reads_stands_still_c06() -> None:
     size = 4 * HIGH_WATER
     large = OK + b"content-length: %d\r\n\r\n" % size + bytes(size)
-    async with serving(answering(WARM, large)) as wire, aclosing(Transport()) as transport:
-        request = asking(wire.url)
+    async with serving(respond_with(WARM, large)) as wire, aclosing(Transport()) as transport:
+        request = request_to(wire.url)
         await warmed(transport, request)
-        exchange = kept(transport, request)
+        exchange = idle_exchange(transport, request)
         Ear(exchange)
         await becomes(wanted=True, look=lambda: exchange.head is not None)
         reply = transport.reply(exchange)
@@ -137,25 +137,25 @@ async def test_a_body_that_nobody_reads_stands_still_c06() -> None:
 @on_each_loop
 async def test_a_whole_body_is_within_its_limit(limit: int, whole: bytes | None) -> None:
     async with (
-        serving(answering(WARM)) as wire,
+        serving(respond_with(WARM)) as wire,
         aclosing(Transport(limits=TransportLimits(body_bytes=limit))) as transport,
     ):
-        exchange = await transport.begin(asking(wire.url))
+        exchange = await transport.begin(request_to(wire.url))
         await exchange.news()
         async with transport.reply(exchange) as reply:
             await becomes(wanted=True, look=lambda: exchange.complete)
             assert reply.whole == whole
 
 
-async def left(transport: Transport, request: HTTPRequest) -> UpstreamExchange:
+async def closed_exchange(transport: Transport, request: HTTPRequest) -> UpstreamExchange:
     """An exchange that found its connection closing."""
-    exchange = kept(transport, request)
+    exchange = idle_exchange(transport, request)
     ear = Ear(exchange)
     await becomes([(None, 0, "closed")], lambda: ear.heard)
     return exchange
 
 
-async def leaving(peer: Peer) -> None:
+async def close_on_second_request(peer: Peer) -> None:
     """Answer once; then close as the next request comes."""
     await peer.request()
     peer.send(WARM)
@@ -165,25 +165,25 @@ async def leaving(peer: Peer) -> None:
 
 @on_each_loop
 async def test_a_kept_connection_that_was_closing_is_stale_u15() -> None:
-    async with serving(leaving) as wire, aclosing(Transport()) as transport:
-        request = asking(wire.url)
+    async with serving(close_on_second_request) as wire, aclosing(Transport()) as transport:
+        request = request_to(wire.url)
         await warmed(transport, request)
-        exchange = await left(transport, request)
+        exchange = await closed_exchange(transport, request)
         assert exchange.stale
         fresh = await transport.begin(request, exchange)
         assert fresh.total_at == exchange.total_at
         await fresh.news()
         async with transport.reply(fresh) as reply:
             assert await reply.read() == b"warm"
-        assert wire.asked() == [2, 1]
+        assert wire.requested() == [2, 1]
 
 
 @on_each_loop
 async def test_what_was_sent_once_is_said_to_be_sent() -> None:
-    async with serving(leaving) as wire, aclosing(Transport()) as transport:
-        request = asking(wire.url)
+    async with serving(close_on_second_request) as wire, aclosing(Transport()) as transport:
+        request = request_to(wire.url)
         await warmed(transport, request)
-        exchange = await left(transport, request)
+        exchange = await closed_exchange(transport, request)
         wire.stop_listening()
         with pytest.raises(TransportError) as caught:
             await transport.begin(request, exchange)
@@ -192,11 +192,11 @@ async def test_what_was_sent_once_is_said_to_be_sent() -> None:
 
 @on_each_loop
 async def test_closed_meanwhile_it_says_what_had_happened() -> None:
-    async with serving(leaving) as wire:
+    async with serving(close_on_second_request) as wire:
         transport = Transport()
-        request = asking(wire.url)
+        request = request_to(wire.url)
         await warmed(transport, request)
-        exchange = await left(transport, request)
+        exchange = await closed_exchange(transport, request)
         await transport.aclose()
         with pytest.raises(TransportError, match="before the end of its response"):
             await transport.begin(request, exchange)
@@ -209,7 +209,7 @@ async def test_a_new_connection_is_never_stale() -> None:
         peer.close()
 
     async with serving(resets) as wire, aclosing(Transport()) as transport:
-        exchange = await transport.begin(asking(wire.url))
+        exchange = await transport.begin(request_to(wire.url))
         await exchange.news()
         assert (exchange.stale, exchange.error and exchange.error.kind) == (False, "closed")
         with pytest.raises(TransportError, match="before the end of its response"):
@@ -219,14 +219,14 @@ async def test_a_new_connection_is_never_stale() -> None:
 @leakless
 async def test_deadlines_are_kept_while_told_u07() -> None:
     async with (
-        serving(answering(WARM)) as wire,
+        serving(respond_with(WARM)) as wire,
         aclosing(Transport(deadlines=Deadlines(first_byte=20, idle=30))) as transport,
     ):
-        request = asking(wire.url)
+        request = request_to(wire.url)
         await warmed(transport, request)
-        ear = Ear(kept(transport, request))
+        ear = Ear(idle_exchange(transport, request))
         for _ in range(19):
-            await push(1)
+            await advance(1)
         assert ear.heard == []
-        await push(1.5)
+        await advance(1.5)
         assert ear.heard == [(None, 0, "timeout")]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.backends.responses import CHUNKED
-from tests.backends.wire import answering, becomes, collect, leakless, open_sockets, response, serving
+from tests.backends.wire import becomes, collect, leakless, open_sockets, respond_with, response, serving
 from xenoglot.backends.http.client import Transport, TransportError, TransportLimits
 from xenoglot.backends.http.content_encoding import PIECE, Inflater, inflater
 
@@ -46,7 +46,7 @@ PLAIN = {"deflate-bare-empty": b"", "deflate-bare-stored": b"hi", "gzip-empty": 
 @leakless
 async def test_a_coded_body_is_decoded(name: str) -> None:
     coding, body = CODED[name]
-    async with serving(answering(response(body, f"content-encoding: {coding}"))) as wire:
+    async with serving(respond_with(response(body, f"content-encoding: {coding}"))) as wire:
         async with aclosing(Transport()) as transport:
             asked = [("accept-encoding", "gzip, deflate")]
             async with await transport.send("POST", wire.url, asked, b"{}") as reply:
@@ -58,7 +58,7 @@ async def test_a_coded_body_is_decoded(name: str) -> None:
 async def test_a_coded_stream_is_not_held_back_u27() -> None:
     compress = zlib.compressobj(wbits=31)
     async with (
-        serving(answering(CHUNKED[:-2] + b"content-encoding: gzip\r\n\r\n")) as wire,
+        serving(respond_with(CHUNKED[:-2] + b"content-encoding: gzip\r\n\r\n")) as wire,
         aclosing(Transport()) as transport,
         await transport.send("POST", wire.url, []) as reply,
     ):
@@ -94,7 +94,7 @@ BROKEN = {
 @leakless
 async def test_a_coded_body_that_is_not_right_is_an_error(coding: str, body: bytes, problem: str) -> None:
     coded = response(body, f"content-encoding: {coding}")
-    async with serving(answering(coded)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(coded)) as wire, aclosing(Transport()) as transport:
         with pytest.raises(TransportError) as caught:
             async with await transport.send("POST", wire.url, []) as reply:
                 await reply.read()
@@ -105,7 +105,7 @@ async def test_a_coded_body_that_is_not_right_is_an_error(coding: str, body: byt
 async def test_a_bomb_closes_the_connection_u27() -> None:
     bomb = gzip.compress(bytes(10_000_000))
     endless = CHUNKED[:-2] + b"content-encoding: gzip\r\n\r\n%x\r\n%b\r\n" % (len(bomb), bomb)
-    async with serving(answering(endless)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(endless)) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         async with await transport.send("POST", wire.url, []) as reply:
             pieces: list[bytes] = []
@@ -120,7 +120,7 @@ async def test_a_bomb_closes_the_connection_u27() -> None:
 @leakless
 async def test_an_unknown_coding_closes_the_connection_u27() -> None:
     endless = CHUNKED[:-2] + b"content-encoding: br\r\n\r\n"
-    async with serving(answering(endless)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(endless)) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         with pytest.raises(TransportError, match="a content coding other than"):
             await transport.send("POST", wire.url, [])
@@ -132,7 +132,7 @@ async def test_a_body_that_is_closed_gives_nothing_more() -> None:
     """All of it has arrived, and some of it is decoded."""
     coded = response(gzip.compress(bytes(3 * PIECE)), "content-encoding: gzip")
     transport = Transport(limits=TransportLimits(decoded_ratio=10_000))
-    async with serving(answering(coded)) as wire, aclosing(transport):
+    async with serving(respond_with(coded)) as wire, aclosing(transport):
         reply = await transport.send("POST", wire.url, [])
         await becomes(wanted=True, look=lambda: reply._exchange.complete)
         assert await anext(reply) == bytes(PIECE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import Peer, becomes, leakless, push, response, serving
+from tests.backends.wire import Peer, advance, becomes, leakless, response, serving
 from xenoglot.backends.http.client import Transport, TransportError, TransportLimits
 from xenoglot.backends.http.dns import AddressLookup
 
@@ -28,7 +28,7 @@ async def endless(peer: Peer) -> None:
         peer.send(response(b"ok"))
 
 
-async def ask(transport: Transport, url: str) -> bytes:
+async def fetch(transport: Transport, url: str) -> bytes:
     async with await transport.send("POST", url, [], b"{}") as reply:
         return await reply.read()
 
@@ -144,14 +144,14 @@ async def test_new_connections_follow_the_answer_and_old_ones_age_out_u04() -> N
     limits = TransportLimits(connection_seconds=60, idle_seconds=300)
     async with serving(endless) as old, aclosing(Transport(limits=limits, resolve=book)) as transport:
         url = named(old.url)
-        assert await ask(transport, url) == b"ok"
+        assert await fetch(transport, url) == b"ok"
         book.addresses = (NOBODY,)
-        await push(59)
-        assert await ask(transport, url) == b"ok"
-        assert (old.asked(), book.asked) == ([2], ["upstream.test"])
-        await push(1)
+        await advance(59)
+        assert await fetch(transport, url) == b"ok"
+        assert (old.requested(), book.asked) == ([2], ["upstream.test"])
+        await advance(1)
         with pytest.raises(TransportError) as caught:
-            await ask(transport, url)
+            await fetch(transport, url)
         assert (caught.value.kind, caught.value.sent) == ("connect", False)
         assert book.asked == ["upstream.test"] * 2
 
@@ -162,19 +162,19 @@ async def test_a_connection_that_ages_while_it_is_used_is_not_kept_u04() -> None
         serving(endless) as wire,
         aclosing(Transport(limits=TransportLimits(connection_seconds=60))) as transport,
     ):
-        assert await ask(transport, wire.url) == b"ok"
+        assert await fetch(transport, wire.url) == b"ok"
         reply = await transport.send("POST", wire.url, [], b"{}")
-        await push(61)
+        await advance(61)
         await reply.aclose()
-        assert await ask(transport, wire.url) == b"ok"
-        assert wire.asked() == [2, 1]
+        assert await fetch(transport, wire.url) == b"ok"
+        assert wire.requested() == [2, 1]
 
 
 @leakless
 async def test_the_next_address_is_tried_where_one_refuses_u01() -> None:
     book = Book(NOBODY, "127.0.0.1")
     async with serving(endless) as wire, aclosing(Transport(resolve=book)) as transport:
-        assert await ask(transport, named(wire.url)) == b"ok"
+        assert await fetch(transport, named(wire.url)) == b"ok"
 
 
 @leakless
@@ -192,9 +192,9 @@ async def test_the_next_address_is_tried_where_one_is_silent_u02(monkeypatch: py
     monkeypatch.setattr(loop, "create_connection", connecting)
     book = Book(NOBODY, "127.0.0.1")
     async with serving(endless) as wire, aclosing(Transport(resolve=book)) as transport:
-        task = asyncio.create_task(ask(transport, named(wire.url)))
-        await push(2.4)
+        task = asyncio.create_task(fetch(transport, named(wire.url)))
+        await advance(2.4)
         assert (tried, task.done()) == ([NOBODY], False)
-        await push(0.2)
+        await advance(0.2)
         assert await task == b"ok"
         assert tried == [NOBODY, "127.0.0.1"]

@@ -13,7 +13,17 @@ import pytest
 import trustme
 
 from tests.backends.responses import CHUNKED
-from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, open_sockets, push, response, serving
+from tests.backends.wire import (
+    Peer,
+    advance,
+    becomes,
+    leakless,
+    on_each_loop,
+    open_sockets,
+    respond_with,
+    response,
+    serving,
+)
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.http1 import locate
 from xenoglot.backends.http.proxies import Proxy, passed_by, proxy_for, read_proxy
@@ -24,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.backends.wire import Script, Wire
+    from tests.backends.wire import RawServer, Script
 
 BASIC = "Basic " + b64encode(b"me:s3cret").decode()
 KEYED = [("authorization", "Bearer s3cret-key")]
@@ -47,12 +57,12 @@ def client_context(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-def at(wire: Wire, credentials: str = "") -> Proxy:
+def at(wire: RawServer, credentials: str = "") -> Proxy:
     """The proxy that listens there."""
     return read_proxy(wire.url.replace("://", f"://{credentials}"))
 
 
-def tunnelling(upstream: Wire) -> Script:
+def tunnelling(upstream: RawServer) -> Script:
     """A proxy whose every tunnel leads to one server, whatever name is asked for."""
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -81,7 +91,7 @@ async def test_an_https_upstream_is_asked_through_a_tunnel(authority: trustme.CA
     outer = server_context(authority.issue_cert("127.0.0.1")) if kind == "https" else None
     large = b"x" * 300_000
     async with (
-        serving(answering(response(large), CHUNKED + b"3\r\ntwo\r\n0\r\n\r\n"), tls=inner) as upstream,
+        serving(respond_with(response(large), CHUNKED + b"3\r\ntwo\r\n0\r\n\r\n"), tls=inner) as upstream,
         serving(tunnelling(upstream), tls=outer) as wire,
         aclosing(Transport(ssl_context=client_context(authority), proxy=at(wire, "me:s3cret@"))) as transport,
     ):
@@ -90,7 +100,7 @@ async def test_an_https_upstream_is_asked_through_a_tunnel(authority: trustme.CA
                 assert await reply.read() == body
         asked = f"CONNECT model.test:443 HTTP/1.1\r\nhost: model.test:443\r\nproxy-authorization: {BASIC}\r\n\r\n"
         assert wire.requests == [[asked.encode()]]
-        assert upstream.asked() == [2]
+        assert upstream.requested() == [2]
         assert b"proxy-authorization" not in upstream.requests[0][0]
         assert upstream.requests[0][0].startswith(b"POST /v1 HTTP/1.1\r\nhost: model.test\r\n")
 
@@ -98,13 +108,13 @@ async def test_an_https_upstream_is_asked_through_a_tunnel(authority: trustme.CA
 @on_each_loop
 async def test_an_http_upstream_is_asked_of_the_proxy() -> None:
     async with (
-        serving(answering(response(b"one"), response(b"two"))) as wire,
+        serving(respond_with(response(b"one"), response(b"two"))) as wire,
         aclosing(Transport(proxy=at(wire, "me:s3cret@"))) as transport,
     ):
         for body in (b"one", b"two"):
             async with await transport.send("POST", "http://model.test:8000/v1/chat?a=b", KEYED, b"{}") as reply:
                 assert await reply.read() == body
-        assert wire.asked() == [2]
+        assert wire.requested() == [2]
         for asked in wire.requests[0]:
             assert asked == (
                 b"POST http://model.test:8000/v1/chat?a=b HTTP/1.1\r\n"
@@ -116,7 +126,7 @@ async def test_an_http_upstream_is_asked_of_the_proxy() -> None:
 @leakless
 async def test_connections_are_kept_for_each_upstream_apart() -> None:
     async with (
-        serving(answering(*[response(b"one")] * 3)) as wire,
+        serving(respond_with(*[response(b"one")] * 3)) as wire,
         aclosing(Transport(proxy=at(wire))) as transport,
     ):
         for url in ("http://a.test/", "http://b.test/", "http://a.test/", "http://[2001:db8::1]/"):
@@ -132,7 +142,7 @@ async def test_a_unix_socket_needs_no_proxy(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     nobody = Proxy(scheme="http", host="127.0.0.1", port=1)
     async with (
-        serving(answering(response(b"one")), path=path),
+        serving(respond_with(response(b"one")), path=path),
         aclosing(Transport(proxy=nobody)) as transport,
         await transport.send("GET", "http://local/", [], socket_path=path) as reply,
     ):
@@ -147,7 +157,7 @@ async def test_the_name_of_the_upstream_is_the_proxys_to_look_up() -> None:
         looked_up.append(host)
         return ("127.0.0.1",)
 
-    async with serving(answering(response(b"one"))) as wire:
+    async with serving(respond_with(response(b"one"))) as wire:
         proxy = Proxy(scheme="http", host="proxy.test", port=at(wire).port)
         async with (
             aclosing(Transport(proxy=proxy, resolve=resolve)) as transport,
@@ -157,7 +167,7 @@ async def test_the_name_of_the_upstream_is_the_proxys_to_look_up() -> None:
     assert looked_up == ["proxy.test"]
 
 
-def saying(data: bytes, *, closing: bool = False) -> Script:
+def proxy_answer(data: bytes, *, closing: bool = False) -> Script:
     """A proxy that answers so."""
 
     async def script(peer: Peer) -> None:
@@ -181,37 +191,37 @@ async def resets(peer: Peer) -> None:
 TUNNELS: list[tuple[str, Script, str, str]] = [
     (
         "wants-credentials",
-        saying(b"HTTP/1.1 407 Who at proxy.secret\r\ncontent-length: 0\r\n\r\n"),
+        proxy_answer(b"HTTP/1.1 407 Who at proxy.secret\r\ncontent-length: 0\r\n\r\n"),
         "connect",
         "the proxy wants credentials (status 407)",
     ),
     (
         "bad-gateway",
-        saying(b"HTTP/1.1 502 secret.host down\r\n\r\n"),
+        proxy_answer(b"HTTP/1.1 502 secret.host down\r\n\r\n"),
         "connect",
         "the proxy gives no tunnel (status 502)",
     ),
     (
         "redirect",
-        saying(b"HTTP/1.1 302 \r\nlocation: http://x/\r\n\r\n"),
+        proxy_answer(b"HTTP/1.1 302 \r\nlocation: http://x/\r\n\r\n"),
         "connect",
         "the proxy gives no tunnel (status 302)",
     ),
     (
         "garbage",
-        saying(b"\x00\xffSSH-2.0-secret\r\n\r\n"),
+        proxy_answer(b"\x00\xffSSH-2.0-secret\r\n\r\n"),
         "protocol",
         "the proxy's answer to the request for a tunnel is not lawful HTTP",
     ),
     (
         "endless",
-        saying(b"HTTP/1.1 200 OK\r\nx: " + b"a" * 20_000),
+        proxy_answer(b"HTTP/1.1 200 OK\r\nx: " + b"a" * 20_000),
         "too_large",
         "the proxy's answer to the request for a tunnel is too large",
     ),
     (
         "talks-on",
-        saying(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
+        proxy_answer(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
         "protocol",
         "the proxy says something within the tunnel",
     ),
@@ -219,13 +229,13 @@ TUNNELS: list[tuple[str, Script, str, str]] = [
     ("resets", resets, "closed", "the proxy closed the connection before there was a tunnel"),
     (
         "breaks-off",
-        saying(b"HTTP/1.1 200 O", closing=True),
+        proxy_answer(b"HTTP/1.1 200 O", closing=True),
         "closed",
         "the proxy closed the connection before there was a tunnel",
     ),
     (
         "closes-within",
-        saying(b"HTTP/1.1 200 OK\r\n\r\n", closing=True),
+        proxy_answer(b"HTTP/1.1 200 OK\r\n\r\n", closing=True),
         "tls",
         "the upstream broke off the TLS handshake",
     ),
@@ -250,7 +260,7 @@ async def test_a_tunnel_that_is_not_given_is_told_without_names(script: Script, 
 
 @on_each_loop
 async def test_refused_credentials_are_told_as_such() -> None:
-    script = saying(b"HTTP/1.1 407 No\r\n\r\n")
+    script = proxy_answer(b"HTTP/1.1 407 No\r\n\r\n")
     async with serving(script) as wire, aclosing(Transport(proxy=at(wire, "me:s3cret@"))) as transport:
         with pytest.raises(TransportError, match=r"the proxy refused our credentials \(status 407\)") as caught:
             await transport.send("GET", "https://model.test/", [])
@@ -261,7 +271,7 @@ async def test_refused_credentials_are_told_as_such() -> None:
 async def test_a_proxy_that_wants_credentials_answers_for_no_upstream() -> None:
     html = b"<html>proxy.secret wants a password</html>"
     refusal = b"HTTP/1.1 407 Who\r\nproxy-authenticate: Basic\r\ncontent-length: %d\r\n\r\n%b" % (len(html), html)
-    async with serving(saying(refusal)) as wire, aclosing(Transport(proxy=at(wire))) as transport:
+    async with serving(proxy_answer(refusal)) as wire, aclosing(Transport(proxy=at(wire))) as transport:
         with pytest.raises(TransportError) as caught:
             await transport.send("GET", "http://model.test/", [])
         error = caught.value
@@ -299,9 +309,9 @@ async def test_a_silent_proxy_is_waited_for_as_long_as_for_a_connection() -> Non
     async with serving(silent) as wire, aclosing(Transport(proxy=at(wire))) as transport:
         asking = asyncio.create_task(transport.send("GET", "https://model.test/", []))
         await becomes(1, lambda: len(wire.peers))
-        await push(4.9)
+        await advance(4.9)
         assert not asking.done()
-        await push(0.2)
+        await advance(0.2)
         with pytest.raises(TransportError) as caught:
             await asking
         assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("timeout", "connect", False)
@@ -326,7 +336,7 @@ async def test_giving_up_closes_a_tunnel_in_the_making() -> None:
 async def test_what_a_tunnel_leads_to_must_be_the_upstream(authority: trustme.CA) -> None:
     wrong = server_context(authority.issue_cert("other.test"))
     async with (
-        serving(answering(response(b"leak")), tls=wrong) as upstream,
+        serving(respond_with(response(b"leak")), tls=wrong) as upstream,
         serving(tunnelling(upstream)) as wire,
         aclosing(Transport(ssl_context=client_context(authority), proxy=at(wire))) as transport,
     ):
@@ -334,19 +344,19 @@ async def test_what_a_tunnel_leads_to_must_be_the_upstream(authority: trustme.CA
             TransportError, match=r"^the upstream's certificate is not accepted: it is for another host$"
         ):
             await transport.send("POST", "https://model.test/", KEYED, b"secret")
-        assert upstream.asked() in ([], [0])
+        assert upstream.requested() in ([], [0])
 
 
 @on_each_loop
 async def test_a_proxy_in_tls_must_be_the_one_that_was_named(authority: trustme.CA) -> None:
     tls = server_context(authority.issue_cert("other.test"))
     async with (
-        serving(answering(response(b"leak")), tls=tls) as wire,
+        serving(respond_with(response(b"leak")), tls=tls) as wire,
         aclosing(Transport(ssl_context=client_context(authority), proxy=at(wire, "me:s3cret@"))) as transport,
     ):
         with pytest.raises(TransportError, match=r"^the proxy's certificate is not accepted: it is for another host$"):
             await transport.send("POST", "http://model.test/", KEYED, b"secret")
-        assert all(asked == 0 for asked in wire.asked())
+        assert all(asked == 0 for asked in wire.requested())
 
 
 PROXIES = [

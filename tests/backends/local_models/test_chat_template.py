@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.own import tiny
-from tests.backends.own.asking import asked, lost, turn
+from tests.backends.own.asking import lost, request_of, turn
 from xenoglot.backends.local_models.chat_template import TokenizerTemplate, template_of
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError
@@ -93,7 +93,7 @@ def test_a_tokenizer_without_a_template() -> None:
     assert template_of(made) is None
 
 
-CALLING = asked("Rain?", turn("assistant", "I look.", CALL), turn("tool", result("blue")), "So?")
+CALLING = request_of("Rain?", turn("assistant", "I look.", CALL), turn("tool", result("blue")), "So?")
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,16 @@ CALLING = asked("Rain?", turn("assistant", "I look.", CALL), turn("tool", result
     [
         pytest.param(
             PLAIN,
-            asked(
+            request_of(
                 turn("system", "A"), turn("developer", "B"), turn("user", "C", "D"), "E", turn("assistant", "F"), "G"
             ),
             "<system>A\n\nB<user>C\nD\n\nE<assistant>F<user>G<assistant>",
             [],
             id="A8-neighbours-are-one-turn",
         ),
-        pytest.param(PLAIN, asked("Hi", turn("assistant", "Wel")), "<user>Hi<assistant>Wel", [], id="an-answer-begun"),
+        pytest.param(
+            PLAIN, request_of("Hi", turn("assistant", "Wel")), "<user>Hi<assistant>Wel", [], id="an-answer-begun"
+        ),
         pytest.param(
             PLAIN,
             CALLING,
@@ -119,7 +121,7 @@ CALLING = asked("Rain?", turn("assistant", "I look.", CALL), turn("tool", result
         ),
         pytest.param(
             PLAIN,
-            asked(turn("assistant", FREE, HALF), turn("user", result("no", call_id="2", failed=True))),
+            request_of(turn("assistant", FREE, HALF), turn("user", result("no", call_id="2", failed=True))),
             '<assistant><tool_call>\n{"name":"note","arguments":{"input":"as is"}}\n</tool_call>\n'
             '<tool_call>\n{"name":"look","arguments":"{\\"at\\":"}\n</tool_call>'
             '<user><tool_result name="note" error>\nno\n</tool_result><assistant>',
@@ -140,28 +142,28 @@ CALLING = asked("Rain?", turn("assistant", "I look.", CALL), turn("tool", result
         ),
         pytest.param(
             HEAD,
-            asked("A", turn("system", "B"), "C"),
+            request_of("A", turn("system", "B"), "C"),
             "[user]A\n\nB\nC",
             ["$.messages[1] role approximated"],
             id="pitfall-3-late-system-turn",
         ),
         pytest.param(
             STRICT,
-            asked(turn("system", "Be brief."), "Hi", turn("assistant", "Hey"), "So?"),
+            request_of(turn("system", "Be brief."), "Hi", turn("assistant", "Hey"), "So?"),
             "[user]Be brief.\n\nHi[assistant]Hey[user]So?",
             ["$.messages[0] role approximated"],
             id="no-system-turn",
         ),
         pytest.param(
             QUOTING,
-            asked('Say "ä"\n', turn("assistant", CALL), turn("tool", result("blue", failed=True))),
+            request_of('Say "ä"\n', turn("assistant", CALL), turn("tool", result("blue", failed=True))),
             '<user>"Say \\"ä\\"\\n"<assistant>""look<tool>"[tool error] blue"',
             ["$.messages[2].content[0] is_error emulated"],
             id="quoted-is-not-left-out",
         ),
         pytest.param(
             "{% for message in messages[:1] %}{{ message.content }}{% endfor %}",
-            asked("A", turn("assistant", "B"), "C"),
+            request_of("A", turn("assistant", "B"), "C"),
             "A",
             ["$.messages a turn of the assistant dropped", "$.messages a turn of the user dropped"],
             id="what-no-form-saves-is-a-loss",
@@ -187,17 +189,17 @@ def test_conversations(text: str, request_: Request, prompt: str, losses: list[s
 def test_what_is_no_text(part: Part, words: str, losses: list[str]) -> None:
     expected = f"<user>A\n{words}".rstrip() + "<assistant>"
     told = [f"$.messages[0].content[1] {loss}" for loss in losses]
-    assert shown(PLAIN, asked(turn("user", "A", part))) == (expected, told)
+    assert shown(PLAIN, request_of(turn("user", "A", part))) == (expected, told)
 
 
 def test_thoughts_are_the_templates_to_tell() -> None:
-    request = asked("A", turn("assistant", Reasoning(text="hm"), "B"), "C")
+    request = request_of("A", turn("assistant", Reasoning(text="hm"), "B"), "C")
     thinking = "{% for message in messages %}{{ message.reasoning_content }}{{ message.content }}{% endfor %}"
     assert shown(thinking, request) == ("AhmBC", ["$.messages[1].content[0] reasoning approximated"])
 
 
 def test_names_are_a_loss() -> None:
-    request = asked(Message(role="user", name="Ann", content=(Text(text="A"),)))
+    request = request_of(Message(role="user", name="Ann", content=(Text(text="A"),)))
     assert shown(PLAIN, request) == ("<user>A<assistant>", ["$.messages[0] name dropped"])
 
 
@@ -247,5 +249,5 @@ def test_thinking_that_a_template_does_not_know_is_a_loss() -> None:
 
 def test_turns_that_no_form_of_gets_through_are_refused() -> None:
     with pytest.raises(WireError) as error:
-        shown(STRICT, asked(turn("assistant", "A"), "B"))
+        shown(STRICT, request_of(turn("assistant", "A"), "B"))
     assert error.value.path == "$.messages"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tests.backends.own.asking import asked, respond, said
+from tests.backends.own.asking import request_of, respond, response_of
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.text_output import reading
 from xenoglot.backends.wrappers.emulation_settings import Emulate
@@ -28,9 +28,9 @@ class Learner:
 async def test_an_output_is_brought_to_its_schema() -> None:
     model = Learner()
     backend = reading(Callable(model, name="mine"), "auto", Emulate(schema="prompt", retries=1))
-    request = replace(asked("Where?"), output=OutputFormat(kind="json_schema", schema=SCHEMA))
+    request = replace(request_of("Where?"), output=OutputFormat(kind="json_schema", schema=SCHEMA))
     response, _ = await respond(backend, request)
-    assert response == said('{"city": "Paris"}')
+    assert response == response_of('{"city": "Paris"}')
     assert [one.output for one in model.requests] == [None, None]
 
 

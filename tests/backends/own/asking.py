@@ -28,7 +28,7 @@ def turn(role: Role, *content: Part | str) -> Message:
     return Message(role=role, content=tuple(Text(text=part) if isinstance(part, str) else part for part in content))
 
 
-def asked(*messages: Message | str, sampling: Sampling | None = None) -> Request:
+def request_of(*messages: Message | str, sampling: Sampling | None = None) -> Request:
     """A request; a string is what the user says."""
     turns = tuple(turn("user", one) if isinstance(one, str) else one for one in messages)
     return Request(model="m", messages=turns, sampling=sampling or Sampling())
@@ -58,7 +58,9 @@ async def respond(backend: Backend, request: Request) -> tuple[Response | Failur
     return fold(await events(backend, asking)), lost(asking.losses)
 
 
-def said(text: str, reason: FinishReason = "stop", *, usage: Usage | None = None, stop: str | None = None) -> Response:
+def response_of(
+    text: str, reason: FinishReason = "stop", *, usage: Usage | None = None, stop: str | None = None
+) -> Response:
     """An answer of one candidate that says `text`."""
     content = (Text(text=text),) if text else ()
     return Response(

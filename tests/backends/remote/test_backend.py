@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import Peer, answering, leakless, response, serving
+from tests.backends.wire import Peer, leakless, respond_with, response, serving
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece, watched
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
@@ -31,7 +31,7 @@ from xenoglot.model.response import Candidate, Finish, Response, Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
-    from tests.backends.wire import Wire
+    from tests.backends.wire import RawServer
     from xenoglot.model.events import Event
     from xenoglot.model.failure import FailureCause
     from xenoglot.model.json import JSONObject
@@ -76,18 +76,20 @@ def call(request: Request = REQUEST, **fields: object) -> Call:
 
 
 @asynccontextmanager
-async def upstream(*responses: bytes, dialect: str = "chat", **settings: object) -> AsyncIterator[tuple[Remote, Wire]]:
+async def upstream(
+    *responses: bytes, dialect: str = "chat", **settings: object
+) -> AsyncIterator[tuple[Remote, RawServer]]:
     """A remote backend and the server behind it, which gives one response after the other and then closes."""
 
     async def script(peer: Peer) -> None:
-        await answering(*responses)(peer)
+        await respond_with(*responses)(peer)
         peer.close()
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
         yield Remote("up", get(dialect), wire.url, transport=transport, keys=(KEY,), **settings), wire  # type: ignore[arg-type]
 
 
-async def told(remote: Remote, asked: Call) -> Response | Failure:
+async def outcome(remote: Remote, asked: Call) -> Response | Failure:
     """The answer, folded; or the failure, whether it came as a status or in the stream."""
     try:
         answer = await remote.answer(asked)
@@ -101,7 +103,7 @@ async def told(remote: Remote, asked: Call) -> Response | Failure:
     return fold(events)
 
 
-def sent(wire: Wire) -> tuple[str, dict[str, str], bytes]:
+def sent(wire: RawServer) -> tuple[str, dict[str, str], bytes]:
     """The first request: its line, its headers, its body."""
     head, _, body = wire.requests[0][0].partition(b"\r\n\r\n")
     line, *fields = head.decode().split("\r\n")
@@ -114,7 +116,7 @@ async def test_what_is_sent_across() -> None:
     request = Request(model="m", messages=REQUEST.messages, sampling=Sampling(max_tokens=5, seed=1))
     async with upstream(response(ANSWER, JSON_TYPE), headers={"X-Team": "a"}) as (remote, wire):
         asked = call(request, dialect="messages", headers=(("anthropic-beta", "b"),), body=b"not passed on")
-        assert await told(remote, asked) == HELLO
+        assert await outcome(remote, asked) == HELLO
         line, headers, body = sent(wire)
     assert line == "POST /v1/chat/completions HTTP/1.1"
     assert {name: value for name, value in headers.items() if name not in ("host", "content-length")} == {
@@ -138,7 +140,7 @@ async def test_what_is_sent_across() -> None:
 async def test_a_dialect_sees_its_own_headers() -> None:
     """pitfall-125: betas go to whoever understands them."""
     async with upstream(response(b"{}", JSON_TYPE), dialect="messages") as (remote, wire):
-        await told(remote, call(dialect="messages", headers=(("anthropic-beta", "b"), ("anthropic-version", "v"))))
+        await outcome(remote, call(dialect="messages", headers=(("anthropic-beta", "b"), ("anthropic-version", "v"))))
         _, headers, _ = sent(wire)
     assert {name: headers[name] for name in ("x-api-key", "anthropic-version", "anthropic-beta")} == {
         "x-api-key": KEY,
@@ -238,7 +240,7 @@ async def test_an_answer_that_calls_tools_by_other_names_is_not_passed_on() -> N
     body = {"model": "m", "messages": [], "tools": [tool]}
     async with upstream(response(ANSWER, JSON_TYPE), target=Target(tool_name_limit=12)) as (remote, wire):
         request = get("chat").decode_request(body)
-        assert await told(remote, call(request, dialect="chat", body=json.dumps(body).encode())) == HELLO
+        assert await outcome(remote, call(request, dialect="chat", body=json.dumps(body).encode())) == HELLO
         assert [len(one["function"]["name"]) for one in json.loads(sent(wire)[2])["tools"]] == [12]
 
 
@@ -248,7 +250,7 @@ async def test_each_model_has_its_facts() -> None:
     asked = [Request(model=name, sampling=Sampling(max_tokens=3)) for name in ("small-1", "large")]
     async with upstream(response(ANSWER, JSON_TYPE), response(ANSWER, JSON_TYPE), target=targets) as (remote, wire):
         for request in asked:
-            assert await told(remote, call(request)) == HELLO
+            assert await outcome(remote, call(request)) == HELLO
         bodies = [json.loads(data.partition(b"\r\n\r\n")[2]) for data in wire.requests[0]]
     assert [body["max_tokens"] for body in bodies] == [2, 3]
 
@@ -257,7 +259,7 @@ async def test_each_model_has_its_facts() -> None:
 async def test_usage_is_asked_for_whether_the_client_wants_it_or_not() -> None:
     request = get("chat").decode_request({"model": "m", "messages": [], "stream": True})
     async with upstream(sse(STREAM)) as (remote, wire):
-        assert await told(remote, call(request, dialect="chat")) == HELLO
+        assert await outcome(remote, call(request, dialect="chat")) == HELLO
         body = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
         assert json.loads(sent(wire)[2]) == body, "pitfall-101"
 
@@ -380,7 +382,7 @@ def status(code: int, body: bytes, *fields: str) -> bytes:
 @leakless
 async def test_faults_become_failures(data: bytes, failure: Failure) -> None:
     async with upstream(data) as (remote, _):
-        assert await told(remote, call()) == failure
+        assert await outcome(remote, call()) == failure
 
 
 @pytest.mark.parametrize(
@@ -415,13 +417,13 @@ async def test_faults_become_failures(data: bytes, failure: Failure) -> None:
 @leakless
 async def test_broken_streams_fail(data: bytes, failure: Failure) -> None:
     async with upstream(data) as (remote, _):
-        assert await told(remote, call(STREAMED)) == failure
+        assert await outcome(remote, call(STREAMED)) == failure
 
 
 @leakless
 async def test_a_cut_after_the_end_costs_nothing() -> None:
     async with upstream(CUT + STREAM) as (remote, _):
-        assert await told(remote, call(STREAMED)) == HELLO
+        assert await outcome(remote, call(STREAMED)) == HELLO
 
 
 @pytest.mark.parametrize(
@@ -485,7 +487,7 @@ async def test_u40_a_credential_refused_by_another_name(code: int, cause: Failur
     refusal = status(code, b'{"type":"error","error":{"type":"invalid_request_error","message":"at host"}}')
     async with upstream(refusal, dialect="messages") as (remote, _):
         failure = Failure(kind="upstream", message="the upstream refused the gateway's credentials", cause=cause)
-        assert await told(remote, call()) == failure
+        assert await outcome(remote, call()) == failure
 
 
 @leakless
@@ -504,7 +506,7 @@ async def test_names_of_tools_are_fitted_and_put_back() -> None:
     request = Request(model="m", messages=REQUEST.messages, tools=(Tool(name=name),))
     async with serving(_echo_tool) as wire, aclosing(Transport()) as transport:
         remote = Remote("up", get("chat"), wire.url, transport=transport)
-        answer = await told(remote, call(request))
+        answer = await outcome(remote, call(request))
     assert isinstance(answer, Response)
     part = answer.candidates[0].content[0]
     assert isinstance(part, ToolCall)
@@ -528,7 +530,7 @@ async def test_free_text_tools_come_back_as_such() -> None:
     body = json.dumps({**message, "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 1}})
     request = Request(model="m", messages=REQUEST.messages, tools=(Tool(name="patch", kind="custom"),))
     async with upstream(response(body.encode(), JSON_TYPE), dialect="messages") as (remote, _):
-        answer = await told(remote, call(request))
+        answer = await outcome(remote, call(request))
     assert isinstance(answer, Response)
     assert answer.candidates[0].content == (ToolCall(id="1", name="patch", kind="custom", arguments="*** a"),)
 
@@ -585,7 +587,7 @@ async def test_models_that_cannot_be_listed() -> None:
             await remote.models()
 
 
-def posted(wire: Wire) -> list[JSONObject]:
+def posted(wire: RawServer) -> list[JSONObject]:
     """Return the bodies of all that was asked, on whichever connection."""
     return [json.loads(asked.partition(b"\r\n\r\n")[2]) for peer in wire.requests for asked in peer]
 
@@ -595,7 +597,7 @@ async def test_a_string_that_cannot_be_sent_ends_the_answer_all_the_same() -> No
     request = replace(REQUEST, sampling=Sampling(stop=("END", "l", "1", "2", "3"), seed=1))
     losses = Losses()
     async with upstream(sse(STREAM)) as (remote, wire):
-        answer = await told(remote, Call(request=request, losses=losses, dialect="chat", body=BODY))
+        answer = await outcome(remote, Call(request=request, losses=losses, dialect="chat", body=BODY))
     assert posted(wire) == [
         {
             "model": "m",
@@ -617,7 +619,7 @@ async def test_a_string_that_cannot_be_sent_ends_the_answer_all_the_same() -> No
 async def test_several_texts_are_asked_one_by_one() -> None:
     request = Request(model="m", prompt=Prompt(texts=("One", "Two")))
     async with upstream(response(ANSWER, JSON_TYPE)) as (remote, wire):
-        answer = await told(remote, call(request, body=BODY, dialect="completions"))
+        answer = await outcome(remote, call(request, body=BODY, dialect="completions"))
     asked = sorted(body["messages"][0]["content"] for body in posted(wire))
     assert asked == ["One", "Two"]
     assert isinstance(answer, Response)
@@ -628,7 +630,7 @@ async def test_several_texts_are_asked_one_by_one() -> None:
 async def test_a_server_that_makes_one_answer_is_asked_for_each() -> None:
     request = Request(model="m", messages=REQUEST.messages, sampling=Sampling(n=2))
     async with upstream(response(ANSWER, JSON_TYPE), target=Target(fan_out=True)) as (remote, wire):
-        answer = await told(remote, call(request))
+        answer = await outcome(remote, call(request))
     assert ["n" in body for body in posted(wire)] == [False, False]
     assert isinstance(answer, Response)
     assert answer.candidates == HELLO.candidates * 2

@@ -43,18 +43,18 @@ REFUSED = Failure(kind="rate_limit", message="slow down")
 STOP = Finish(reason="stop")
 
 
-def asked(*texts: str | tuple[int, ...], **sampling: int) -> Call:
+def call_of(*texts: str | tuple[int, ...], **sampling: int) -> Call:
     prompt = Prompt(texts=texts or ("a",))
     request = Request(model="m", prompt=prompt, sampling=Sampling(**sampling))  # type: ignore[arg-type]
     return Call(request=request, losses=Losses(), dialect="d", body=b"{}", headers=(("x", "1"),))
 
 
-def said(*words: str, usage: Usage | None = None) -> Response:
+def response_of(*words: str, usage: Usage | None = None) -> Response:
     candidates = tuple(Candidate(content=(Text(text=word),), finish=STOP) for word in words)
     return Response(id="r", model="m", candidates=candidates, usage=usage)
 
 
-class Stage:
+class SteppedBackend:
     """Answers by the text of the prompt, a step at a time; knows what is open."""
 
     def __init__(self, *events: Event) -> None:
@@ -98,7 +98,9 @@ async def everything(answer: EventAnswer) -> list[Event]:
     return list(through([event for batch in batches for event in batch], Grammar()))
 
 
-async def whole(backend: Scripted, call: Call, *, texts: bool = True, candidates: bool = False) -> Response | Failure:
+async def folded_answer(
+    backend: Scripted, call: Call, *, texts: bool = True, candidates: bool = False
+) -> Response | Failure:
     shares = shares_of(call, texts=texts, candidates=candidates)
     return fold(await everything(await fan_out(shares, backend.answer)))
 
@@ -109,16 +111,16 @@ def words(response: Response | Failure) -> list[str]:
 
 
 def test_what_needs_no_parts_stays_whole() -> None:
-    call = asked("a", n=3)
+    call = call_of("a", n=3)
     (share,) = shares_of(call, texts=True, candidates=False)
     assert share.call is call
-    (share,) = shares_of(asked("a", "b"), texts=False, candidates=False)
+    (share,) = shares_of(call_of("a", "b"), texts=False, candidates=False)
     assert share.call.body == b"{}"
     assert list(call.losses) == []
 
 
 def test_a_part_for_each_text() -> None:
-    call = asked("a", (1, 2), n=2)
+    call = call_of("a", (1, 2), n=2)
     shares = shares_of(call, texts=True, candidates=False)
     assert [(share.first, share.call.request.prompt, share.call.request.sampling.n) for share in shares] == [
         (0, Prompt(texts=("a",)), 2),
@@ -131,7 +133,7 @@ def test_a_part_for_each_text() -> None:
 
 
 def test_a_part_for_each_candidate_with_a_seed_of_its_own() -> None:
-    call = asked("a", "b", n=2, seed=7)
+    call = call_of("a", "b", n=2, seed=7)
     shares = shares_of(call, texts=True, candidates=True)
     told = [(one.first, one.call.request.prompt, one.call.request.sampling) for one in shares]
     assert told == [
@@ -148,9 +150,9 @@ def test_a_part_for_each_candidate_with_a_seed_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("call", "texts", "candidates", "problem"),
     [
-        pytest.param(asked("a", n=10**9), True, True, "$.n: 1000000000 answers are asked for", id="candidates"),
-        pytest.param(asked("a", "b", n=10**9), True, False, "$.n: 2000000000 answers are asked for", id="of-texts"),
-        pytest.param(asked(*("a",) * 3000), True, False, "$.prompt: found 3000 texts", id="texts"),
+        pytest.param(call_of("a", n=10**9), True, True, "$.n: 1000000000 answers are asked for", id="candidates"),
+        pytest.param(call_of("a", "b", n=10**9), True, False, "$.n: 2000000000 answers are asked for", id="of-texts"),
+        pytest.param(call_of(*("a",) * 3000), True, False, "$.prompt: found 3000 texts", id="texts"),
     ],
 )
 def test_parts_are_bounded(call: Call, problem: str, *, texts: bool, candidates: bool) -> None:
@@ -161,22 +163,24 @@ def test_parts_are_bounded(call: Call, problem: str, *, texts: bool, candidates:
 
 
 async def test_answers_become_one_in_the_order_of_the_texts() -> None:
-    backend = Scripted(said("1", "2"), said("3", "4"), said("5", "6"))
-    response = await whole(backend, asked("a", "b", "c", n=2))
+    backend = Scripted(response_of("1", "2"), response_of("3", "4"), response_of("5", "6"))
+    response = await folded_answer(backend, call_of("a", "b", "c", n=2))
     assert words(response) == ["1", "2", "3", "4", "5", "6"]
     assert isinstance(response, Response)
     assert (response.id, [candidate.finish for candidate in response.candidates]) == ("r", [STOP] * 6)
 
 
 async def test_several_candidates_of_a_server_that_makes_one() -> None:
-    assert words(await whole(Scripted(said("1"), said("2")), asked("a", n=2), candidates=True)) == ["1", "2"]
+    assert words(
+        await folded_answer(Scripted(response_of("1"), response_of("2")), call_of("a", n=2), candidates=True)
+    ) == ["1", "2"]
 
 
 async def test_more_parts_than_run_at_a_time() -> None:
-    stage = Stage()
+    stage = SteppedBackend()
     stage.go.set()
     texts = [str(number) for number in range(3 * AT_ONCE + 1)]
-    shares = shares_of(asked(*texts), texts=True, candidates=False)
+    shares = shares_of(call_of(*texts), texts=True, candidates=False)
     response = fold(await everything(await fan_out(shares, stage.ask)))
     assert words(response) == texts
     assert (stage.most, stage.open, stage.asked) == (AT_ONCE, 0, texts)
@@ -185,16 +189,18 @@ async def test_more_parts_than_run_at_a_time() -> None:
 async def test_counts_are_added_and_what_nobody_said_is_not() -> None:
     first = Usage(input_tokens=3, output_tokens=2, cache_read=1, total=9)
     second = Usage(input_tokens=4, output_tokens=5, estimated=True)
-    response = await whole(Scripted(said("1", usage=first), said("2", usage=second)), asked("a", "b"))
+    response = await folded_answer(
+        Scripted(response_of("1", usage=first), response_of("2", usage=second)), call_of("a", "b")
+    )
     assert isinstance(response, Response)
     assert response.usage == Usage(input_tokens=7, output_tokens=7, cache_read=1, total=18, estimated=True)
 
 
 async def test_a_later_snapshot_replaces_what_it_says_of_the_part_s_earlier_one() -> None:
     counted = [UsageReported(usage=Usage(input_tokens=3, output_tokens=1)), UsageReported(usage=Usage(output_tokens=2))]
-    stage = Stage(*counted)
+    stage = SteppedBackend(*counted)
     stage.go.set()
-    shares = shares_of(asked("a", "b"), texts=True, candidates=False)
+    shares = shares_of(call_of("a", "b"), texts=True, candidates=False)
     response = fold(await everything(await fan_out(shares, stage.ask)))
     assert isinstance(response, Response)
     assert response.usage == Usage(input_tokens=6, output_tokens=4)
@@ -202,17 +208,17 @@ async def test_a_later_snapshot_replaces_what_it_says_of_the_part_s_earlier_one(
 
 async def test_what_only_a_dialect_counts_is_lost_among_several() -> None:
     own = Usage(input_tokens=1, extra=Extra(dialect="x", fields={"joules": 5}))
-    call = asked("a", "b")
-    response = await whole(Scripted(said("1", usage=own), said("2", usage=own)), call)
+    call = call_of("a", "b")
+    response = await folded_answer(Scripted(response_of("1", usage=own), response_of("2", usage=own)), call)
     assert isinstance(response, Response)
     assert response.usage == Usage(input_tokens=2)
     assert list(call.losses) == [Loss("$.usage", "joules", "dropped", "it belongs to one answer of several")]
 
 
 async def test_signs_of_life_pass_and_events_that_name_a_candidate_of_their_own_do_not() -> None:
-    stage = Stage(Ping(), OpaqueDelta(dialect="x", data={}, name="new"))
+    stage = SteppedBackend(Ping(), OpaqueDelta(dialect="x", data={}, name="new"))
     stage.go.set()
-    call = asked("a", "b")
+    call = call_of("a", "b")
     events = await everything(await fan_out(shares_of(call, texts=True, candidates=False), stage.ask))
     assert [type(event) for event in events].count(Ping) == 2
     assert [event for event in events if isinstance(event, OpaqueDelta)] == [
@@ -223,10 +229,10 @@ async def test_signs_of_life_pass_and_events_that_name_a_candidate_of_their_own_
 
 @pytest.mark.parametrize("error", [FailureError(REFUSED), WireError("$.prompt", "no")], ids=["failure", "wire"])
 async def test_one_that_is_refused_at_the_start_refuses_all(error: Exception) -> None:
-    stage = Stage()
+    stage = SteppedBackend()
     stage.refuses["b"] = error
     with pytest.raises(type(error)) as caught:
-        await fan_out(shares_of(asked("a", "b", "c"), texts=True, candidates=False), stage.ask)
+        await fan_out(shares_of(call_of("a", "b", "c"), texts=True, candidates=False), stage.ask)
     assert caught.value is error
     assert stage.open == 0
 
@@ -243,42 +249,42 @@ async def test_one_that_is_refused_at_the_start_refuses_all(error: Exception) ->
     ids=["failure", "wire"],
 )
 async def test_one_that_is_refused_later_fails_all(error: Exception, failure: Failure) -> None:
-    stage = Stage()
+    stage = SteppedBackend()
     stage.go.set()
     texts = [str(number) for number in range(AT_ONCE + 1)]
     stage.refuses[texts[-1]] = error
-    events = await everything(await fan_out(shares_of(asked(*texts), texts=True, candidates=False), stage.ask))
+    events = await everything(await fan_out(shares_of(call_of(*texts), texts=True, candidates=False), stage.ask))
     assert events[-1] == Failed(failure=failure)
     assert stage.open == 0
 
 
 async def test_one_that_fails_on_the_way_ends_all() -> None:
-    stage = Stage(Failed(failure=REFUSED))
+    stage = SteppedBackend(Failed(failure=REFUSED))
     stage.go.set()
-    events = await everything(await fan_out(shares_of(asked("a", "b"), texts=True, candidates=False), stage.ask))
+    events = await everything(await fan_out(shares_of(call_of("a", "b"), texts=True, candidates=False), stage.ask))
     assert events[-1] == Failed(failure=REFUSED)
     assert stage.open == 0
 
 
 async def test_what_is_no_refusal_is_raised() -> None:
-    stage = Stage()
+    stage = SteppedBackend()
     stage.go.set()
     texts = [str(number) for number in range(AT_ONCE + 1)]
     stage.refuses[texts[-1]] = ZeroDivisionError("a bug")
-    answer = await fan_out(shares_of(asked(*texts), texts=True, candidates=False), stage.ask)
+    answer = await fan_out(shares_of(call_of(*texts), texts=True, candidates=False), stage.ask)
     with pytest.raises(ZeroDivisionError):
         await everything(answer)
     assert stage.open == 0
 
 
 async def test_closing_closes_all_read_or_unread() -> None:
-    stage = Stage()
-    answer = await fan_out(shares_of(asked("a", "b"), texts=True, candidates=False), stage.ask)
+    stage = SteppedBackend()
+    answer = await fan_out(shares_of(call_of("a", "b"), texts=True, candidates=False), stage.ask)
     assert stage.open == 2
     await answer.aclose()
     await answer.aclose()
     assert stage.open == 0
-    answer = await fan_out(shares_of(asked("a", "b"), texts=True, candidates=False), stage.ask)
+    answer = await fan_out(shares_of(call_of("a", "b"), texts=True, candidates=False), stage.ask)
     async with aclosing(answer):
         async for _ in answer.batches:
             break
@@ -286,7 +292,7 @@ async def test_closing_closes_all_read_or_unread() -> None:
 
 
 async def test_a_client_that_leaves_before_anything_began_leaves_nothing() -> None:
-    begun = Stage()
+    begun = SteppedBackend()
     stuck = asyncio.Event()
 
     async def ask(call: Call) -> Answer:
@@ -295,7 +301,7 @@ async def test_a_client_that_leaves_before_anything_began_leaves_nothing() -> No
             await asyncio.Event().wait()
         return await begun.ask(call)
 
-    task = asyncio.create_task(fan_out(shares_of(asked("a", "b"), texts=True, candidates=False), ask))
+    task = asyncio.create_task(fan_out(shares_of(call_of("a", "b"), texts=True, candidates=False), ask))
     await stuck.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -306,7 +312,7 @@ async def test_a_client_that_leaves_before_anything_began_leaves_nothing() -> No
 
 async def test_answers_that_wait_for_each_other_are_read_meanwhile() -> None:
     """Two at a time hold all the places of a small machine; the others begin when these are done."""
-    stage = Stage(*[TextDelta(text=".")] * AT_ONCE)
+    stage = SteppedBackend(*[TextDelta(text=".")] * AT_ONCE)
     stage.go.set()
     places = asyncio.Semaphore(2)
 
@@ -322,7 +328,7 @@ async def test_answers_that_wait_for_each_other_are_read_meanwhile() -> None:
         return EventAnswer(batches=answer.batches, aclose=aclose)
 
     texts = [str(number) for number in range(AT_ONCE)]
-    answers = [await fan_out(shares_of(asked(*texts), texts=True, candidates=False), ask)]
+    answers = [await fan_out(shares_of(call_of(*texts), texts=True, candidates=False), ask)]
     assert words(fold(await everything(answers[0]))) == [text + "." * AT_ONCE for text in texts]
     assert stage.most == 2
 
@@ -340,5 +346,5 @@ async def test_bytes_are_not_merged() -> None:
         return ByteAnswer(pieces=pieces(), aclose=aclose, media_type="x")
 
     with pytest.raises(TypeError, match="bytes cannot be merged"):
-        await fan_out(shares_of(replace(asked("a", "b")), texts=True, candidates=False), ask)
+        await fan_out(shares_of(replace(call_of("a", "b")), texts=True, candidates=False), ask)
     assert closed[:1] == [True]

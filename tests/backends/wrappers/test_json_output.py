@@ -79,7 +79,7 @@ BY_PROMPT = Loss("$.output", "kind", "emulated", "it is asked for in the prompt"
 USAGE = Usage(input_tokens=10, output_tokens=3)
 
 
-def said(*parts: Part | str, finish: Finish = STOP, usage: Usage | None = USAGE, id: str = "r") -> Response:  # noqa: A002
+def response_of(*parts: Part | str, finish: Finish = STOP, usage: Usage | None = USAGE, id: str = "r") -> Response:  # noqa: A002
     content = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
     return Response(id=id, model="m", candidates=(Candidate(content=content, finish=finish),), usage=usage)
 
@@ -92,7 +92,7 @@ def failed(message: str, *, futile: bool = False) -> Failure:
     return Failure(kind="upstream", message=message, futile=futile)
 
 
-class Asked:
+class RequestOutcome:
     """What came of a request, and what the model was asked for it."""
 
     def __init__(self, turns: Sequence[Turn], policy: Emulate) -> None:
@@ -118,41 +118,41 @@ class Asked:
 
 @pytest.mark.parametrize("output", [None, OutputFormat(kind="text")], ids=["none", "text"])
 async def test_a_request_for_words_passes_untouched(output: OutputFormat | None) -> None:
-    asked = Asked([said("Seven.")], Emulate(schema="tool", check=True, retries=2))
+    asked = RequestOutcome([response_of("Seven.")], Emulate(schema="tool", check=True, retries=2))
     request = msgspec.structs.replace(REQUEST, output=output)
-    assert await asked.outcome(request) == said("Seven.")
+    assert await asked.outcome(request) == response_of("Seven.")
     assert (asked.model.requests, list(asked.losses)) == ([request], [])
 
 
 async def test_without_a_policy_everything_passes_untouched() -> None:
-    asked = Asked([said(BAD)], Emulate())
-    assert await asked.outcome() == said(BAD)
+    asked = RequestOutcome([response_of(BAD)], Emulate())
+    assert await asked.outcome() == response_of(BAD)
     assert asked.model.requests == [REQUEST]
 
 
 OUTCOMES: dict[str, tuple[Emulate, Turn, Response | Failure, list[Loss]]] = {
-    "checked, valid": (Emulate(check=True), said(GOOD), said(GOOD), []),
-    "checked, invalid": (Emulate(check=True), said(BAD), failed(WRONG), []),
+    "checked, valid": (Emulate(check=True), response_of(GOOD), response_of(GOOD), []),
+    "checked, invalid": (Emulate(check=True), response_of(BAD), failed(WRONG), []),
     "checked, no JSON": (
         Emulate(check=True),
-        said("Seven."),
+        response_of("Seven."),
         failed(
             "the model's answer is not what was asked for: "
             "$: expected JSON, found not valid JSON: invalid character (byte 0)"
         ),
         [],
     ),
-    "checked, in two texts": (Emulate(check=True), said('{"age"', ": 7}"), said('{"age"', ": 7}"), []),
+    "checked, in two texts": (Emulate(check=True), response_of('{"age"', ": 7}"), response_of('{"age"', ": 7}"), []),
     "checked, behind a thought": (
         Emulate(check=True),
-        said(Reasoning(text="Hm."), GOOD),
-        said(Reasoning(text="Hm."), GOOD),
+        response_of(Reasoning(text="Hm."), GOOD),
+        response_of(Reasoning(text="Hm."), GOOD),
         [],
     ),
     "lenient": (
         Emulate(check=True, lenient=True),
-        said(BAD),
-        said(BAD),
+        response_of(BAD),
+        response_of(BAD),
         [
             Loss(
                 "$.candidates[0]",
@@ -164,25 +164,25 @@ OUTCOMES: dict[str, tuple[Emulate, Turn, Response | Failure, list[Loss]]] = {
     ),
     "a refusal": (
         Emulate(check=True),
-        said(Refusal(text="No."), finish=Finish(reason="refusal")),
-        said(Refusal(text="No."), finish=Finish(reason="refusal")),
+        response_of(Refusal(text="No."), finish=Finish(reason="refusal")),
+        response_of(Refusal(text="No."), finish=Finish(reason="refusal")),
         [],
     ),
     "a filter": (
         Emulate(check=True),
-        said("{", finish=Finish(reason="refusal")),
-        said("{", finish=Finish(reason="refusal")),
+        response_of("{", finish=Finish(reason="refusal")),
+        response_of("{", finish=Finish(reason="refusal")),
         [],
     ),
     "a call": (
         Emulate(check=True),
-        said("Wait.", called("{}", "look"), finish=CALLS),
-        said("Wait.", called("{}", "look"), finish=CALLS),
+        response_of("Wait.", called("{}", "look"), finish=CALLS),
+        response_of("Wait.", called("{}", "look"), finish=CALLS),
         [],
     ),
     "cut": (
         Emulate(check=True),
-        said('{"age": ', finish=Finish(reason="length")),
+        response_of('{"age": ', finish=Finish(reason="length")),
         failed(
             "the model's answer is not what was asked for: it was cut at `max_tokens` before its JSON was whole",
             futile=True,
@@ -191,27 +191,32 @@ OUTCOMES: dict[str, tuple[Emulate, Turn, Response | Failure, list[Loss]]] = {
     ),
     "cut behind the end": (
         Emulate(check=True),
-        said(GOOD, finish=Finish(reason="length")),
-        said(GOOD, finish=Finish(reason="length")),
+        response_of(GOOD, finish=Finish(reason="length")),
+        response_of(GOOD, finish=Finish(reason="length")),
         [],
     ),
-    "as a tool": (Emulate(schema="tool"), said(called(GOOD), finish=CALLS), said(GOOD), [BY_TOOL]),
-    "as a tool, not checked": (Emulate(schema="tool"), said(called(BAD), finish=CALLS), said(BAD), [BY_TOOL]),
+    "as a tool": (Emulate(schema="tool"), response_of(called(GOOD), finish=CALLS), response_of(GOOD), [BY_TOOL]),
+    "as a tool, not checked": (
+        Emulate(schema="tool"),
+        response_of(called(BAD), finish=CALLS),
+        response_of(BAD),
+        [BY_TOOL],
+    ),
     "as a tool, invalid": (
         Emulate(schema="tool", check=True),
-        said(called(BAD), finish=CALLS),
+        response_of(called(BAD), finish=CALLS),
         failed(WRONG),
         [BY_TOOL],
     ),
-    "as a tool, in words": (Emulate(schema="tool", check=True), said(GOOD), said(GOOD), [BY_TOOL]),
-    "in the prompt": (Emulate(schema="prompt"), said(GOOD), said(GOOD), [BY_PROMPT]),
+    "as a tool, in words": (Emulate(schema="tool", check=True), response_of(GOOD), response_of(GOOD), [BY_TOOL]),
+    "in the prompt": (Emulate(schema="prompt"), response_of(GOOD), response_of(GOOD), [BY_PROMPT]),
     "in the prompt, fenced": (
         Emulate(schema="prompt"),
-        said(f"```json\n{GOOD}\n```"),
-        said(GOOD),
+        response_of(f"```json\n{GOOD}\n```"),
+        response_of(GOOD),
         [BY_PROMPT, Loss("$.candidates[0]", "text", "approximated", "the code fence around it is taken off")],
     ),
-    "in the prompt, invalid": (Emulate(schema="prompt"), said(BAD), failed(WRONG), [BY_PROMPT]),
+    "in the prompt, invalid": (Emulate(schema="prompt"), response_of(BAD), failed(WRONG), [BY_PROMPT]),
     "a failed stream": (
         Emulate(check=True, retries=2),
         [Started(), Failed(failure=failed("gone"))],
@@ -225,7 +230,7 @@ OUTCOMES: dict[str, tuple[Emulate, Turn, Response | Failure, list[Loss]]] = {
 async def test_what_comes_of_an_answer(
     policy: Emulate, turn: Turn, outcome: Response | Failure, lost: list[Loss]
 ) -> None:
-    asked = Asked([turn], policy)
+    asked = RequestOutcome([turn], policy)
     assert (await asked.outcome(), list(asked.losses)) == (outcome, lost)
     assert [request.stream for request in asked.model.requests] == [False]
 
@@ -237,12 +242,12 @@ FINAL = {name: case for name, case in OUTCOMES.items() if name in ("a refusal", 
 async def test_what_asking_again_does_not_mend_is_not_asked_again(
     policy: Emulate, turn: Turn, outcome: Response | Failure, lost: list[Loss]
 ) -> None:
-    asked = Asked([turn, said(GOOD)], msgspec.structs.replace(policy, retries=3))
+    asked = RequestOutcome([turn, response_of(GOOD)], msgspec.structs.replace(policy, retries=3))
     assert (await asked.outcome(), list(asked.losses), len(asked.turns)) == (outcome, lost, 1)
 
 
 async def test_a_stream_that_is_not_held_begins_at_once_and_ends_in_a_failure() -> None:
-    asked = Asked([said(BAD)], Emulate(check=True))
+    asked = RequestOutcome([response_of(BAD)], Emulate(check=True))
     assert await asked.events() == [
         Started(id="r", model="m"),
         BlockStarted(part=Text(text="")),
@@ -254,9 +259,12 @@ async def test_a_stream_that_is_not_held_begins_at_once_and_ends_in_a_failure() 
 
 
 async def test_a_model_is_told_what_is_wrong_and_asked_again() -> None:
-    asked = Asked([said(BAD), said("{}"), said(GOOD, usage=Usage(input_tokens=30, cache_read=20))], Emulate(retries=2))
+    asked = RequestOutcome(
+        [response_of(BAD), response_of("{}"), response_of(GOOD, usage=Usage(input_tokens=30, cache_read=20))],
+        Emulate(retries=2),
+    )
     total = Usage(input_tokens=50, output_tokens=6, cache_read=20)
-    assert await asked.outcome() == said(GOOD, usage=total)
+    assert await asked.outcome() == response_of(GOOD, usage=total)
     first = (
         ASK,
         Message(role="assistant", content=(Text(text=BAD),)),
@@ -275,10 +283,11 @@ async def test_a_model_is_told_what_is_wrong_and_asked_again() -> None:
 
 
 async def test_a_call_that_was_no_answer_is_answered() -> None:
-    asked = Asked(
-        [said("So:", called(BAD), finish=CALLS), said(called(GOOD), finish=CALLS)], Emulate(schema="tool", retries=1)
+    asked = RequestOutcome(
+        [response_of("So:", called(BAD), finish=CALLS), response_of(called(GOOD), finish=CALLS)],
+        Emulate(schema="tool", retries=1),
     )
-    assert await asked.outcome() == said(GOOD, usage=Usage(input_tokens=20, output_tokens=6))
+    assert await asked.outcome() == response_of(GOOD, usage=Usage(input_tokens=20, output_tokens=6))
     result = ToolResult(call_id="call_1", content=(Text(text=TOLD),), is_error=True, name="age")
     again = (
         ASK,
@@ -291,14 +300,14 @@ async def test_a_call_that_was_no_answer_is_answered() -> None:
 
 
 async def test_an_answer_of_nothing_is_not_sent_back() -> None:
-    asked = Asked([said(""), said(GOOD)], Emulate(retries=1))
-    assert await asked.outcome() == said(GOOD, usage=Usage(input_tokens=20, output_tokens=6))
+    asked = RequestOutcome([response_of(""), response_of(GOOD)], Emulate(retries=1))
+    assert await asked.outcome() == response_of(GOOD, usage=Usage(input_tokens=20, output_tokens=6))
     told = TOLD.replace("$.age: expected integer, found a string of length 5", "$: expected JSON, found no JSON")
     assert asked.turns[1] == (ASK, Message(role="user", content=(Text(text=told),)))
 
 
 async def test_a_model_that_does_not_learn_fails() -> None:
-    asked = Asked([said(BAD)], Emulate(retries=2))
+    asked = RequestOutcome([response_of(BAD)], Emulate(retries=2))
     assert await asked.events() == [
         Started(id="r", model="m"),
         UsageReported(usage=Usage(input_tokens=30, output_tokens=9)),
@@ -307,17 +316,17 @@ async def test_a_model_that_does_not_learn_fails() -> None:
 
 
 async def test_its_last_answer_may_be_passed_on() -> None:
-    asked = Asked([said("no"), said(BAD)], Emulate(retries=1, lenient=True))
-    assert await asked.outcome() == said(BAD, usage=Usage(input_tokens=20, output_tokens=6))
+    asked = RequestOutcome([response_of("no"), response_of(BAD)], Emulate(retries=1, lenient=True))
+    assert await asked.outcome() == response_of(BAD, usage=Usage(input_tokens=20, output_tokens=6))
     why = "it is not what was asked for: $.age: expected integer, found a string of length 5"
     assert list(asked.losses) == [Loss("$.candidates[0]", "text", "approximated", why)]
 
 
 async def test_a_refusal_to_the_second_question_is_the_answer() -> None:
     refused = Finish(reason="refusal")
-    asked = Asked([said(BAD), said(Refusal(text="No."), finish=refused)], Emulate(retries=3))
+    asked = RequestOutcome([response_of(BAD), response_of(Refusal(text="No."), finish=refused)], Emulate(retries=3))
     total = Usage(input_tokens=20, output_tokens=6)
-    assert await asked.outcome() == said(Refusal(text="No."), finish=refused, usage=total)
+    assert await asked.outcome() == response_of(Refusal(text="No."), finish=refused, usage=total)
 
 
 AGAIN: dict[str, tuple[Turn, Failure]] = {
@@ -329,7 +338,7 @@ AGAIN: dict[str, tuple[Turn, Failure]] = {
 
 @pytest.mark.parametrize(("turn", "failure"), AGAIN.values(), ids=AGAIN)
 async def test_a_second_try_that_fails_is_the_end(turn: Turn, failure: Failure) -> None:
-    asked = Asked([said(BAD), turn, said(GOOD)], Emulate(retries=3))
+    asked = RequestOutcome([response_of(BAD), turn, response_of(GOOD)], Emulate(retries=3))
     assert await asked.events() == [
         Started(id="r", model="m"),
         UsageReported(usage=USAGE),
@@ -352,7 +361,7 @@ async def test_what_is_held_comes_as_it_came() -> None:
         Finished(finish=STOP),
         OpaqueDelta(dialect="d", data=3),
     ]
-    assert await Asked([events], Emulate(retries=1)).events() == [
+    assert await RequestOutcome([events], Emulate(retries=1)).events() == [
         Started(id="r"),
         OpaqueDelta(dialect="d", data=1),
         *events[4:9],
@@ -368,7 +377,7 @@ async def test_each_candidate_is_asked_for_again_alone() -> None:
         candidates=tuple(Candidate(content=(Text(text=text),), finish=STOP) for text in (BAD, GOOD, "no")),
         usage=USAGE,
     )
-    asked = Asked([both, said('{"age": 1}'), said('{"age": 2}')], Emulate(retries=1))
+    asked = RequestOutcome([both, response_of('{"age": 1}'), response_of('{"age": 2}')], Emulate(retries=1))
     request = msgspec.structs.replace(REQUEST, sampling=Sampling(n=3, temperature=0.5))
     made = Response(
         id="r",
@@ -384,7 +393,7 @@ async def test_each_candidate_is_asked_for_again_alone() -> None:
 
 
 async def test_a_text_to_be_continued_is_checked_but_not_asked_for_again() -> None:
-    asked = Asked([said(BAD)], Emulate(schema="tool", retries=3))
+    asked = RequestOutcome([response_of(BAD)], Emulate(schema="tool", retries=3))
     request = Request(model="m", prompt=Prompt(texts=("Age:",)), output=OUTPUT)
     assert await asked.outcome(request) == failed(WRONG)
     assert [message.role for message in asked.turns[0]] == ["system"]
@@ -397,7 +406,7 @@ async def test_a_text_to_be_continued_is_checked_but_not_asked_for_again() -> No
 def test_whatever_lawful_streams_come_the_answer_is_lawful(
     first: list[Event], then: list[Event], way: Literal["none", "tool", "prompt"], retries: int
 ) -> None:
-    asked = Asked([first, then], Emulate(schema=way, check=True, retries=retries))
+    asked = RequestOutcome([first, then], Emulate(schema=way, check=True, retries=retries))
     events = asyncio.run(asked.events())  # walks the grammar
     assert type(events[-1]) is Failed or not any(type(event) is Failed for event in events)
 
@@ -418,7 +427,7 @@ REFUSED: dict[str, tuple[JSON, str, str]] = {
 
 @pytest.mark.parametrize(("schema", "message", "param"), REFUSED.values(), ids=REFUSED)
 async def test_a_schema_that_is_none_is_refused(schema: JSON, message: str, param: str) -> None:
-    asked = Asked([said(GOOD)], Emulate(check=True))
+    asked = RequestOutcome([response_of(GOOD)], Emulate(check=True))
     request = msgspec.structs.replace(REQUEST, output=OutputFormat(kind="json_schema", schema=schema))
     with pytest.raises(FailureError) as error:
         await asked.outcome(request)
@@ -427,7 +436,7 @@ async def test_a_schema_that_is_none_is_refused(schema: JSON, message: str, para
 
 
 async def test_a_model_that_refuses_is_heard_at_once() -> None:
-    asked = Asked([Failure(kind="rate_limit", message="slow")], Emulate(retries=1))
+    asked = RequestOutcome([Failure(kind="rate_limit", message="slow")], Emulate(retries=1))
     with pytest.raises(FailureError) as error:
         await asked.outcome()
     assert error.value.failure == Failure(kind="rate_limit", message="slow")
@@ -448,7 +457,7 @@ async def test_who_leaves_stops_the_try_that_is_open(policy: Emulate) -> None:
 
             return EventAnswer(batches=answer.batches, aclose=aclose)
 
-    backend = JSONBackend(Open(said(GOOD)), policy)
+    backend = JSONBackend(Open(response_of(GOOD)), policy)
     answer = await backend.answer(Call(request=REQUEST, losses=Losses()))
     await answer.aclose()
     assert closed == ["closed"]
@@ -460,7 +469,7 @@ async def test_tokens_are_counted_of_what_is_asked() -> None:
             return len(call.request.tools) + 10 * len(call.request.messages)
 
     counts = [
-        await JSONBackend(Counting(said(GOOD)), policy).count(Call(request=REQUEST, losses=Losses()))
+        await JSONBackend(Counting(response_of(GOOD)), policy).count(Call(request=REQUEST, losses=Losses()))
         for policy in (Emulate(), Emulate(schema="tool"), Emulate(schema="prompt"))
     ]
     assert counts == [10, 11, 20]
@@ -468,9 +477,9 @@ async def test_tokens_are_counted_of_what_is_asked() -> None:
 
 def test_checks_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    JSONBackend(Scripted(said(GOOD)), Emulate(schema="tool"))
+    JSONBackend(Scripted(response_of(GOOD)), Emulate(schema="tool"))
     with pytest.raises(ConfigurationError, match=r"^answers cannot be checked: install `xenoglot\[structured\]`$"):
-        JSONBackend(Scripted(said(GOOD)), Emulate(check=True))
+        JSONBackend(Scripted(response_of(GOOD)), Emulate(check=True))
 
 
 @pytest.mark.parametrize("said_", [{"retries": 6}, {"retries": -1}, {"schema": "grammar"}, {"tries": 1}], ids=str)
@@ -508,7 +517,7 @@ async def test_every_dialect_asks_and_every_server_is_asked(wire: str, target: s
     request = get(wire.rpartition(" ")[2]).decode_request({"model": "m", **WIRES[wire]})
     bodies = {}
     for way in ("tool", "prompt"):
-        model = Scripted(said(GOOD))
+        model = Scripted(response_of(GOOD))
         await JSONBackend(model, Emulate(schema=way)).answer(Call(request=request, losses=Losses()))
         bodies[way] = json.dumps(get(target).encode_request(model.requests[0], Losses(), Target()))
     assert ["Answer with one JSON value" in bodies[way] for way in ("prompt", "tool")] == [True, False]
@@ -526,12 +535,12 @@ SERVERS = {"chat": "/v1", "responses": "/v1", "messages": "", "gemini": "", "oll
 async def test_a_server_without_schemas_is_made_to_answer(dialect: str, stream: bool) -> None:  # noqa: FBT001
     """A gateway plays the server: the model behind it calls the tool wrongly first, and then as it is told to."""
     compact = GOOD.replace(" ", "")  # as dialects write arguments that are no text to them
-    model = Scripted(said("So:", called(BAD), finish=CALLS), said(called(compact), finish=CALLS))
+    model = Scripted(response_of("So:", called(BAD), finish=CALLS), response_of(called(compact), finish=CALLS))
     request = msgspec.structs.replace(REQUEST, model="main", stream=stream, sampling=Sampling(max_tokens=99))
     with run_gateway({"main": model}) as server:
         async with aclosing(Transport()) as transport:
             remote = Remote("far", get(dialect), server.url + SERVERS[dialect], transport=transport)
-            asked = Asked([said(GOOD)], Emulate(schema="tool", retries=1))
+            asked = RequestOutcome([response_of(GOOD)], Emulate(schema="tool", retries=1))
             asked.backend = JSONBackend(remote, Emulate(schema="tool", retries=1))
             outcome = await asked.outcome(request)
     assert isinstance(outcome, Response)
@@ -563,10 +572,10 @@ class Person(BaseModel):
 ANN = Person(name="Ann", age=7)
 WRITTEN = ANN.model_dump_json()
 WAYS: dict[str, tuple[Emulate, list[Turn]]] = {
-    "as a tool": (Emulate(schema="tool", check=True), [said(called(WRITTEN, "Person"), finish=CALLS)]),
-    "in the prompt": (Emulate(schema="prompt"), [said(f"```json\n{WRITTEN}\n```")]),
-    "checked": (Emulate(check=True), [said(WRITTEN)]),
-    "asked again": (Emulate(retries=1), [said("Ann is 7."), said(WRITTEN)]),
+    "as a tool": (Emulate(schema="tool", check=True), [response_of(called(WRITTEN, "Person"), finish=CALLS)]),
+    "in the prompt": (Emulate(schema="prompt"), [response_of(f"```json\n{WRITTEN}\n```")]),
+    "checked": (Emulate(check=True), [response_of(WRITTEN)]),
+    "asked again": (Emulate(retries=1), [response_of("Ann is 7."), response_of(WRITTEN)]),
 }
 
 
@@ -612,7 +621,7 @@ INVALID = "the model's answer is not what was asked for: $.age: expected integer
 def test_what_is_wrong_is_told_in_the_clients_dialect(policy: Emulate) -> None:
     message = INVALID + (" (asked 2 times)" if policy.retries else "")
     with (
-        run_gateway({"main": JSONBackend(Scripted(said('{"name":"Ann","age":"7"}')), policy)}) as gateway,
+        run_gateway({"main": JSONBackend(Scripted(response_of('{"name":"Ann","age":"7"}')), policy)}) as gateway,
         openai_client(gateway) as client,
     ):
         ask: JSONObject = {
@@ -631,7 +640,7 @@ def test_what_is_wrong_is_told_in_the_clients_dialect(policy: Emulate) -> None:
 
 def test_a_client_does_not_ask_again_for_what_was_asked_for_again() -> None:
     """The SDKs try three times at a 5xx: a model that was told what is wrong is not asked thrice as often."""
-    model = Scripted(said('{"name":"Ann","age":"7"}'))
+    model = Scripted(response_of('{"name":"Ann","age":"7"}'))
     with (
         run_gateway({"main": JSONBackend(model, Emulate(retries=1))}) as gateway,
         openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=2) as client,
@@ -653,7 +662,7 @@ def test_one_sees_whether_a_stream_was_held() -> None:
     }
     statuses = []
     for policy in (Emulate(check=True), Emulate(retries=1)):
-        with run_gateway({"main": JSONBackend(Scripted(said(BAD)), policy)}) as gateway:
+        with run_gateway({"main": JSONBackend(Scripted(response_of(BAD)), policy)}) as gateway:
             answer = gateway.request("POST", "/v1/chat/completions", body)
             statuses.append((answer.status, b"seven" in answer.body, answer.body.endswith(b"[DONE]\n\n")))
     assert statuses == [(200, True, False), (502, False, False)]
@@ -679,7 +688,7 @@ def test_a_model_that_writes_what_it_likes_is_brought_to_it() -> None:
 
 def test_tools_of_the_client_stand_beside_the_answer() -> None:
     look = Tool(name="look", parameters={"type": "object"})
-    turns = [said(called("{}", "look"), finish=CALLS), said(called(WRITTEN, "Person"), finish=CALLS)]
+    turns = [response_of(called("{}", "look"), finish=CALLS), response_of(called(WRITTEN, "Person"), finish=CALLS)]
     model = Scripted(*turns)
     with (
         run_gateway({"main": JSONBackend(model, Emulate(schema="tool", check=True))}) as gateway,

@@ -188,7 +188,7 @@ async def test_without_strings_the_answer_is_itself() -> None:
     assert [batch async for batch in source.answer.batches] == [BEGUN]
 
 
-def asked_of(request: Request, dialect: str, target: Target | None = None) -> tuple[Request, list[str]]:
+def upstream_request(request: Request, dialect: str, target: Target | None = None) -> tuple[Request, list[str]]:
     """What a server is asked in place of a request, and what is told of it."""
     call = Call(request=request, losses=Losses(), dialect=dialect, body=b"{}")
     given = told(call, get(dialect), target or Target())
@@ -199,15 +199,15 @@ def asked_of(request: Request, dialect: str, target: Target | None = None) -> tu
 def test_what_the_server_is_told() -> None:
     six = replace(ASKED, sampling=Sampling(stop=("1", "2", "3", "4", "5", "6"), seed=1))
     four = replace(six, stream=True, sampling=Sampling(stop=("1", "2", "3", "4"), seed=1))
-    assert asked_of(ASKED, "chat") == (ASKED, [])
-    assert asked_of(six, "chat") == (four, [TOLD])
-    assert asked_of(ASKED, "responses") == (replace(ASKED, stream=True, sampling=Sampling()), [TOLD])
+    assert upstream_request(ASKED, "chat") == (ASKED, [])
+    assert upstream_request(six, "chat") == (four, [TOLD])
+    assert upstream_request(ASKED, "responses") == (replace(ASKED, stream=True, sampling=Sampling()), [TOLD])
 
 
 def test_the_best_of_several_comes_in_one_piece() -> None:
     request = replace(ASKED, messages=(), prompt=Prompt(texts=("Once",), best_of=3))
     whole = replace(request, sampling=Sampling())
-    assert asked_of(request, "completions", Target(stops="ours")) == (whole, [TOLD])
+    assert upstream_request(request, "completions", Target(stops="ours")) == (whole, [TOLD])
 
 
 async def test_a_policy_against_losses_refuses() -> None:

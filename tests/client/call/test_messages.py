@@ -264,13 +264,13 @@ def test_the_choice_of_a_tool(said: Any, mode: str, chosen: tuple[str, ...]) -> 
     assert (found.mode, found.names) == (mode, chosen)
 
 
-def asked(**options: Any) -> Request:  # noqa: ANN401  those of a call
+def request_of(**options: Any) -> Request:  # noqa: ANN401  those of a call
     """The request that these options make."""
     return wanted("Hi", options, model="m", dialect="chat", stream=False).request  # type: ignore[arg-type]
 
 
 def test_options_make_a_request() -> None:
-    found = asked(
+    found = request_of(
         system="Be.",
         tools=[ADD],
         tool_choice="add",
@@ -345,12 +345,12 @@ SCHEMA = {"type": "object", "properties": {}}
     ],
 )
 def test_options_as_other_libraries_have_them(options: dict[str, Any], field: str, found: object) -> None:
-    said = getattr(asked(**options), field)
+    said = getattr(request_of(**options), field)
     assert (replace(said, extra=None) if hasattr(said, "extra") else said) == found
 
 
 def test_the_system_may_be_in_blocks() -> None:
-    said = asked(system=[{"type": "text", "text": "Be.", "cache_control": {"type": "ephemeral"}}]).messages[0]
+    said = request_of(system=[{"type": "text", "text": "Be.", "cache_control": {"type": "ephemeral"}}]).messages[0]
     assert (said.role, [plain(part) for part in said.content]) == ("system", ["Be."])
 
 
@@ -387,7 +387,7 @@ def test_options_are_added_to_a_request() -> None:
 )
 def test_mistakes_in_options_are_named(options: dict[str, Any], path: str) -> None:
     with pytest.raises(WireError) as caught:
-        asked(**options)
+        request_of(**options)
     assert caught.value.path == path
     assert "x-b" not in str(caught.value)
 
@@ -403,12 +403,12 @@ def test_mistakes_in_options_are_named(options: dict[str, Any], path: str) -> No
 )
 def test_there_is_no_such_option(name: str, near: str) -> None:
     with pytest.raises(TypeError, match=f"`{name}`; did you mean {near}"):
-        asked(**{name: 1})
+        request_of(**{name: 1})
 
 
 @pytest.mark.parametrize("dialect", names())
 def test_what_is_asked_can_be_written_in_every_dialect(dialect: str) -> None:
-    body = get(dialect).encode_request(asked(system="Be.", max_tokens=3), Losses(), Target())
+    body = get(dialect).encode_request(request_of(system="Be.", max_tokens=3), Losses(), Target())
     assert body
 
 
@@ -441,4 +441,4 @@ OPTIONS = sorted(Options.__optional_keys__ - {"output"})
 @given(st.dictionaries(st.sampled_from(OPTIONS), JSON, max_size=4))
 def test_garbage_in_options_is_taken_or_refused(options: dict[str, Any]) -> None:
     with suppress(WireError):
-        assert isinstance(asked(**options), Request)
+        assert isinstance(request_of(**options), Request)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.scripts import HELLO, asked
+from tests.client.scripts import HELLO, scripted_client
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.open_upstream import UpstreamOptions, address_of
 from xenoglot.errors import ConfigurationError
@@ -79,13 +79,13 @@ def test_mistakes_are_named(upstream: str, naming: UpstreamOptions, words: str) 
 
 async def test_a_key_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "from-there")
-    async with asked(HELLO, key=None, key_env="MY_KEY") as (client, server):
+    async with scripted_client(HELLO, key=None, key_env="MY_KEY") as (client, server):
         await client.complete("Hi")
         assert server.requests[0].header("authorization") == "Bearer from-there"
 
 
 async def test_a_server_needs_no_key() -> None:
-    async with asked(HELLO, key=None) as (client, server):
+    async with scripted_client(HELLO, key=None) as (client, server):
         await client.complete("Hi")
         assert server.requests[0].header("authorization") is None
 

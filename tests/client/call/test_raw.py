@@ -12,7 +12,7 @@ from openai.types.responses import Response as OpenAIResponse
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, asked, chunk, refusal, streamed
+from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, error_answer, scripted_client, streamed
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.dialect_registry import get, names
@@ -65,7 +65,7 @@ async def test_between_the_same_dialects_nothing_changes(dialect: str) -> None:
 
 async def test_bytes_stay_as_they_are() -> None:
     body = b'{ "model": "m",\n "messages": [{"content": "Hi", "role": "user"}], "zz": 1e2 }'
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         await client.raw(body)
         assert server.requests[0].body == body
 
@@ -142,7 +142,7 @@ async def test_an_answer_without_a_name_gets_one(dialect: str) -> None:
 
 
 async def test_a_stream_is_given_event_by_event() -> None:
-    async with asked(HELLO_STREAMED) as (client, server):
+    async with scripted_client(HELLO_STREAMED) as (client, server):
         async with client.raw_stream(ASK["chat"]) as stream:
             found = [event["choices"][0]["delta"].get("content") async for event in stream]
         assert server.requests[0].json == {**ASK["chat"], "model": "m", "stream": True}
@@ -159,11 +159,11 @@ async def test_a_stream_is_given_event_by_event() -> None:
             UpstreamError,
             id="an-error",
         ),
-        pytest.param(refusal(429, {"message": "slow down"}), RateLimitError, id="refused"),
+        pytest.param(error_answer(429, {"message": "slow down"}), RateLimitError, id="refused"),
     ],
 )
 async def test_broken_streams_raise(script: Any, kind: type[FailureError]) -> None:  # noqa: ANN401  steps
-    async with asked(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         with pytest.raises(kind):
             assert [event async for event in client.raw_stream(ASK["chat"])]
 
@@ -178,7 +178,7 @@ async def test_broken_streams_raise(script: Any, kind: type[FailureError]) -> No
     ],
 )
 async def test_mistakes_are_named(body: Any, words: str) -> None:  # noqa: ANN401  what people say
-    async with asked(HELLO) as (client, server):
+    async with scripted_client(HELLO) as (client, server):
         with pytest.raises(InvalidRequestError, match=words):
             await client.raw(body)
         assert server.requests == []

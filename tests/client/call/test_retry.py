@@ -5,7 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, Slept, asked, chunk, refusal, streamed, whole
+from tests.client.scripts import (
+    HELLO,
+    HELLO_STREAMED,
+    RecordedSleep,
+    chunk,
+    error_answer,
+    scripted_client,
+    streamed,
+    whole_answer,
+)
 from xenoglot.client.call import retry as call_retry
 from xenoglot.errors import (
     AuthenticationError,
@@ -21,8 +30,8 @@ from xenoglot.policy.retry import Retry
 from xenoglot.testing import BROKEN, SILENT, Body, ResponseHead, ScriptRule, Steps, Upstream
 
 HOUR = 3600.0
-BUSY = refusal(503, {"message": "busy"})
-SLOW_DOWN = refusal(429, {"message": "slow down"}, ("retry-after", "7"))
+BUSY = error_answer(503, {"message": "busy"})
+SLOW_DOWN = error_answer(429, {"message": "slow down"}, ("retry-after", "7"))
 SSE = ("content-type", "text/event-stream")
 
 
@@ -35,15 +44,15 @@ def times(steps: Steps, count: int) -> ScriptRule:
     ("first", "waits"),
     [
         pytest.param(BUSY, [0.25], id="c-w8-overloaded"),
-        pytest.param(refusal(500, {"message": "x"}), [0.25], id="c-w8-internal"),
+        pytest.param(error_answer(500, {"message": "x"}), [0.25], id="c-w8-internal"),
         pytest.param(SLOW_DOWN, [7.25], id="c-w8-retry-after"),
         pytest.param(BROKEN, [0.25], id="c-w8-reset"),
-        pytest.param(whole({"content": "x"}, choices=[]), [0.25], id="c9-no-answer-in-it"),
+        pytest.param(whole_answer({"content": "x"}, choices=[]), [0.25], id="c9-no-answer-in-it"),
     ],
 )
 async def test_what_passes_is_tried_again(first: Steps, waits: list[float]) -> None:
-    slept = Slept()
-    async with asked(times(first, 1), HELLO, retry=Retry(attempts=3), world=slept.world) as (client, server):
+    slept = RecordedSleep()
+    async with scripted_client(times(first, 1), HELLO, retry=Retry(attempts=3), world=slept.world) as (client, server):
         assert (await client.complete("Hi")).text == "Hello."
         assert len(server.requests) == 2
     assert slept.waits == waits
@@ -52,24 +61,24 @@ async def test_what_passes_is_tried_again(first: Steps, waits: list[float]) -> N
 @pytest.mark.parametrize(
     ("steps", "kind"),
     [
-        pytest.param(refusal(401, {"message": "no"}), AuthenticationError, id="a-key-gets-no-better"),
-        pytest.param(refusal(400, {"message": "no"}), InvalidRequestError, id="nor-a-request"),
+        pytest.param(error_answer(401, {"message": "no"}), AuthenticationError, id="a-key-gets-no-better"),
+        pytest.param(error_answer(400, {"message": "no"}), InvalidRequestError, id="nor-a-request"),
         pytest.param(
-            refusal(429, {"message": "no"}, ("retry-after", "3000")), RateLimitError, id="nor-is-waited-for-long"
+            error_answer(429, {"message": "no"}, ("retry-after", "3000")), RateLimitError, id="nor-is-waited-for-long"
         ),
     ],
 )
 async def test_what_does_not_pass_is_told_at_once(steps: Steps, kind: type[FailureError]) -> None:
-    slept = Slept()
-    async with asked(steps, retry=Retry(attempts=3), world=slept.world) as (client, server):
+    slept = RecordedSleep()
+    async with scripted_client(steps, retry=Retry(attempts=3), world=slept.world) as (client, server):
         with pytest.raises(kind):
             await client.complete("Hi")
         assert (len(server.requests), slept.waits) == (1, [])
 
 
 async def test_tries_end_and_waits_double() -> None:
-    slept = Slept(chance=1.0)
-    async with asked(BUSY, retry=Retry(attempts=4), world=slept.world) as (client, server):
+    slept = RecordedSleep(chance=1.0)
+    async with scripted_client(BUSY, retry=Retry(attempts=4), world=slept.world) as (client, server):
         with pytest.raises(OverloadedError) as caught:
             await client.complete("Hi")
         assert len(server.requests) == 4
@@ -78,9 +87,9 @@ async def test_tries_end_and_waits_double() -> None:
 
 
 async def test_all_calls_share_what_further_tries_cost() -> None:
-    slept = Slept(chance=0.0)
+    slept = RecordedSleep(chance=0.0)
     retry = Retry(attempts=100, budget=0.0, budget_floor=5)
-    async with asked(BUSY, retry=retry, world=slept.world) as (client, server):
+    async with scripted_client(BUSY, retry=retry, world=slept.world) as (client, server):
         for _ in range(3):
             with pytest.raises(OverloadedError):
                 await client.complete("Hi")
@@ -101,8 +110,11 @@ async def test_all_calls_share_what_further_tries_cost() -> None:
     ],
 )
 async def test_a_stream_that_breaks_before_it_began_is_begun_again(first: Steps) -> None:
-    slept = Slept()
-    async with asked(times(first, 1), HELLO_STREAMED, retry=Retry(attempts=2), world=slept.world) as (client, server):
+    slept = RecordedSleep()
+    async with scripted_client(times(first, 1), HELLO_STREAMED, retry=Retry(attempts=2), world=slept.world) as (
+        client,
+        server,
+    ):
         async with client.stream("Hi") as stream:
             assert "".join([text async for text in stream.texts()]) == "Hello."
         assert len(server.requests) == 2
@@ -116,8 +128,11 @@ async def test_a_stream_that_breaks_before_it_began_is_begun_again(first: Steps)
     ],
 )
 async def test_a_stream_of_bytes_that_breaks_before_it_starts_is_sent_again(first: Steps) -> None:
-    slept = Slept()
-    async with asked(times(first, 1), HELLO_STREAMED, retry=Retry(attempts=2), world=slept.world) as (client, server):
+    slept = RecordedSleep()
+    async with scripted_client(times(first, 1), HELLO_STREAMED, retry=Retry(attempts=2), world=slept.world) as (
+        client,
+        server,
+    ):
         body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
         async with client.raw_stream(body, dialect="chat") as stream:
             chunks = [event async for event in stream]
@@ -126,7 +141,7 @@ async def test_a_stream_of_bytes_that_breaks_before_it_starts_is_sent_again(firs
 
 async def test_a_stream_that_has_begun_is_not_begun_again() -> None:
     script = streamed(chunk({"content": "Hel"}), done=False, then=BROKEN)
-    async with asked(script, retry=Retry(attempts=3)) as (client, server):
+    async with scripted_client(script, retry=Retry(attempts=3)) as (client, server):
         with pytest.raises(IncompleteError):
             await client.stream("Hi").reply()
         assert len(server.requests) == 1
@@ -156,7 +171,7 @@ async def test_a_call_may_take_so_long_and_no_longer(
     streams: bool,  # noqa: FBT001  a case
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with asked(SILENT, retry=Retry(attempts=3)) as (client, server):
+    async with scripted_client(SILENT, retry=Retry(attempts=3)) as (client, server):
         expire_when_requested(monkeypatch, server)
         with pytest.raises(DeadlineError) as caught:
             await (client.stream("Hi", timeout=0.05).reply() if streams else client.complete("Hi", timeout=0.05))
@@ -166,7 +181,7 @@ async def test_a_call_may_take_so_long_and_no_longer(
 
 async def test_a_stream_may_take_so_long_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     script = streamed(chunk({"content": "a"}), done=False, then=SILENT)
-    async with asked(script) as (client, server):
+    async with scripted_client(script) as (client, server):
         expire_when_requested(monkeypatch, server)
         with pytest.raises(DeadlineError):
             await client.stream("Hi", timeout=0.1).reply()
@@ -174,7 +189,9 @@ async def test_a_stream_may_take_so_long_in_all(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_what_is_not_retryable_is_not_an_upstream_error_by_chance() -> None:
-    async with asked((ResponseHead(status=302, headers=(("location", "http://elsewhere.test/"),)), Body(b"x"))) as (
+    async with scripted_client(
+        (ResponseHead(status=302, headers=(("location", "http://elsewhere.test/"),)), Body(b"x"))
+    ) as (
         client,
         server,
     ):

@@ -8,7 +8,7 @@ import pydantic
 import pytest
 from msgspec import Struct
 
-from tests.client.results.test_schemas import said
+from tests.client.results.test_schemas import output_of
 from xenoglot import testing
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
@@ -72,7 +72,9 @@ async def test_c6_every_dialect_is_asked_for_the_schema(
 
 
 async def test_c_w12_a_wrong_answer_is_told_and_asked_for_again() -> None:
-    model = Scripted(said("Paris!").response, said(TEXT.replace("2000000", '"many"')).response, said(TEXT).response)
+    model = Scripted(
+        output_of("Paris!").response, output_of(TEXT.replace("2000000", '"many"')).response, output_of(TEXT).response
+    )
     async with AsyncClient(model) as client:
         parsed = await client.parse("Which?", City, retries=2)
     assert parsed.value == City("Paris", 2_000_000)
@@ -87,22 +89,22 @@ async def test_c_w12_a_wrong_answer_is_told_and_asked_for_again() -> None:
 
 
 def test_the_blocking_client_parses_too() -> None:
-    with Client(Scripted(said('{"value":["a","b"]}').response)) as client:
+    with Client(Scripted(output_of('{"value":["a","b"]}').response)) as client:
         assert client.parse("Which?", list[Literal["a", "b"]]).value == ["a", "b"]
 
 
 def test_errors_are_pickled_whole() -> None:
-    refused = AnswerRefusedError("no", (said("no"),), "I won't")
+    refused = AnswerRefusedError("no", (output_of("no"),), "I won't")
     for error in (refused, ParseError("no", (), (Mismatch("$.a", "no"),)), MismatchError((Mismatch("$.a", "no"),))):
         again = pickle.loads(pickle.dumps(error))  # noqa: S301  our own
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
 async def test_an_answer_that_never_fits_is_an_error_with_all_tries() -> None:
-    async with AsyncClient(Scripted(said("no").response)) as client:
+    async with AsyncClient(Scripted(output_of("no").response)) as client:
         with pytest.raises(ParseError, match="asked 3 times") as caught:
             await client.parse("Which?", City, retries=2)
-    assert [reply.response for reply in caught.value.replies] == [said("no").response] * 3
+    assert [reply.response for reply in caught.value.replies] == [output_of("no").response] * 3
 
 
 async def test_the_embedded_model_is_held_to_the_type() -> None:
@@ -113,7 +115,7 @@ async def test_the_embedded_model_is_held_to_the_type() -> None:
 
 
 async def test_what_is_no_type_is_refused_before_anything_is_sent() -> None:
-    model = Scripted(said(TEXT).response)
+    model = Scripted(output_of(TEXT).response)
     async with AsyncClient(model) as client:
         with pytest.raises(TypeError):
             await client.parse("Which?", object())  # type: ignore[arg-type]  # that is the mistake

@@ -295,22 +295,24 @@ def test_other_errors_of_a_validator_are_its_makers() -> None:
         read(Broken, '{"x":1}')
 
 
-class Told(Struct):
+class ClientOutput(Struct):
     """What a client gives back, as far as it is looked at."""
 
     response: Response
 
 
-def said(*parts: Part | str, reason: FinishReason = "stop") -> Told:
+def output_of(*parts: Part | str, reason: FinishReason = "stop") -> ClientOutput:
     content = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
-    return Told(Response(candidates=(Candidate(content=content, finish=Finish(reason=reason)),)))
+    return ClientOutput(Response(candidates=(Candidate(content=content, finish=Finish(reason=reason)),)))
 
 
-def model(*answers: Told) -> tuple[list[tuple[Message, ...]], Callable[[tuple[Message, ...]], Awaitable[Told]]]:
+def model(
+    *answers: ClientOutput,
+) -> tuple[list[tuple[Message, ...]], Callable[[tuple[Message, ...]], Awaitable[ClientOutput]]]:
     left = list(answers)
     heard: list[tuple[Message, ...]] = []
 
-    async def ask(turns: tuple[Message, ...]) -> Told:
+    async def ask(turns: tuple[Message, ...]) -> ClientOutput:
         heard.append(turns)
         return left.pop(0)
 
@@ -318,13 +320,13 @@ def model(*answers: Told) -> tuple[list[tuple[Message, ...]], Callable[[tuple[Me
 
 
 async def test_a_first_answer_that_is_right_is_the_only_one() -> None:
-    heard, ask = model(said('{"name":"A",', '"age":3}'))
+    heard, ask = model(output_of('{"name":"A",', '"age":3}'))
     parsed = await parse(ask, shape_of(Person), retries=3)
     assert (parsed.value, heard, len(parsed.replies)) == (Person("A", 3), [()], 1)
 
 
 async def test_a_model_is_told_what_is_wrong_until_it_is_right() -> None:
-    heard, ask = model(said("no"), said('{"name":"A","age":"x"}'), right := said('{"name":"A","age":3}'))
+    heard, ask = model(output_of("no"), output_of('{"name":"A","age":"x"}'), right := output_of('{"name":"A","age":3}'))
     parsed = await parse(ask, shape_of(Person), retries=2)
     assert parsed.value == Person("A", 3)
     assert parsed.reply is right
@@ -336,13 +338,13 @@ async def test_a_model_is_told_what_is_wrong_until_it_is_right() -> None:
 
 
 async def test_an_empty_answer_is_not_sent_back() -> None:
-    heard, ask = model(said(" "), said('{"value":1}'))
+    heard, ask = model(output_of(" "), output_of('{"value":1}'))
     assert (await parse(ask, shape_of(int), retries=1)).value == 1
     assert [turn.role for turn in heard[1]] == ["user"]
 
 
 async def test_after_the_last_try_the_error_holds_all_of_them() -> None:
-    _, ask = model(said("no"), last := said('{"value":"s3cret"}'))
+    _, ask = model(output_of("no"), last := output_of('{"value":"s3cret"}'))
     with pytest.raises(ParseError, match=r"\$\.value: Expected `int`, got `str` \(asked 2 times\)") as caught:
         await parse(ask, shape_of(int), retries=1)
     assert caught.value.reply is last
@@ -350,18 +352,18 @@ async def test_after_the_last_try_the_error_holds_all_of_them() -> None:
     assert "s3cret" not in str(caught.value)
 
 
-FINAL: Sequence[tuple[str, Told, type[ParseError], str]] = [
-    ("refusal", said(Refusal(text="I won't")), AnswerRefusedError, "declined"),
-    ("filtered", said(reason="refusal"), AnswerRefusedError, "declined"),
-    ("cut", said('{"val', reason="length"), AnswerTruncatedError, "max_tokens"),
-    ("context", said('{"val', reason="context"), AnswerTruncatedError, "context window"),
-    ("calls", said(ToolCall(id="1", name="f"), reason="tool_calls"), ParseError, "calls tools"),
+FINAL: Sequence[tuple[str, ClientOutput, type[ParseError], str]] = [
+    ("refusal", output_of(Refusal(text="I won't")), AnswerRefusedError, "declined"),
+    ("filtered", output_of(reason="refusal"), AnswerRefusedError, "declined"),
+    ("cut", output_of('{"val', reason="length"), AnswerTruncatedError, "max_tokens"),
+    ("context", output_of('{"val', reason="context"), AnswerTruncatedError, "context window"),
+    ("calls", output_of(ToolCall(id="1", name="f"), reason="tool_calls"), ParseError, "calls tools"),
 ]
 
 
 @pytest.mark.parametrize(("answer", "kind", "words"), [pytest.param(*rest, id=name) for name, *rest in FINAL])
 async def test_what_another_try_does_not_mend_is_not_tried_again(
-    answer: Told, kind: type[ParseError], words: str
+    answer: ClientOutput, kind: type[ParseError], words: str
 ) -> None:
     heard, ask = model(answer)
     with pytest.raises(kind, match=words) as caught:
@@ -371,14 +373,14 @@ async def test_what_another_try_does_not_mend_is_not_tried_again(
 
 
 async def test_a_refusal_keeps_its_words() -> None:
-    _, ask = model(said(Refusal(text="I won't")))
+    _, ask = model(output_of(Refusal(text="I won't")))
     with pytest.raises(AnswerRefusedError) as caught:
         await parse(ask, shape_of(int))
     assert caught.value.explanation == "I won't"
 
 
 async def test_a_whole_answer_that_ended_at_the_limit_counts() -> None:
-    _, ask = model(said('{"value":1}', reason="length"))
+    _, ask = model(output_of('{"value":1}', reason="length"))
     assert (await parse(ask, shape_of(int))).value == 1
 
 

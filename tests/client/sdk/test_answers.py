@@ -114,11 +114,11 @@ def dumped(found: Any) -> JSONObject:  # noqa: ANN401  the same
     return made
 
 
-def told_whole(case: Case) -> bool:
+def is_complete(case: Case) -> bool:
     return known(case) and f"{case.folder.parent.name}/{case.folder.name}" not in CLIENTS_TELL_LESS
 
 
-@each("response.json", where=told_whole)
+@each("response.json", where=is_complete)
 def test_what_a_client_gives_is_what_came(case: Case) -> None:
     sdk = BY_DIALECT[case.dialect.name]
     wanted = case.dialect.decode_response(case.response)
@@ -141,7 +141,7 @@ def frames(case: Case) -> list[ServerSentEvent]:
     return [one for one in through([case.stream], case.dialect.framing.decoder()) if one.data]
 
 
-def whole(case: Case) -> bool:
+def is_read_to_the_end(case: Case) -> bool:
     """Whether a stream is one of an SDK that its client reads to the end."""
     if not known(case) or not case.has("stream.*"):
         return False
@@ -159,7 +159,7 @@ def streamed(sdk: Sdk, events: list[ServerSentEvent]) -> list[Any]:
     return list(CLIENTS[sdk](stream=True))
 
 
-@each("stream.*", where=lambda case: whole(case) and told_whole(case))
+@each("stream.*", where=lambda case: is_read_to_the_end(case) and is_complete(case))
 def test_chunks_of_a_client_fold_to_what_was_streamed(case: Case) -> None:
     wanted = fold(through(frames(case), case.dialect.stream_decoder()))
     read = fold(answers.events_from_sdk(streamed(BY_DIALECT[case.dialect.name], frames(case))))
@@ -168,7 +168,7 @@ def test_chunks_of_a_client_fold_to_what_was_streamed(case: Case) -> None:
     assert (read.candidates, read.usage) == (wanted.candidates, wanted.usage)
 
 
-@each("stream.*", where=whole)
+@each("stream.*", where=is_read_to_the_end)
 def test_chunks_of_ours_say_the_same(case: Case) -> None:
     sdk = BY_DIALECT[case.dialect.name]
     wanted = fold(through(frames(case), case.dialect.stream_decoder()))
@@ -282,13 +282,13 @@ def test_helpers_that_accumulate_are_read_once() -> None:
     events = list(sdks_frames("anthropic"))
     WIRE.stream(events)
     with ANTHROPIC.messages.stream(model="m", messages=[], max_tokens=1) as stream:
-        assert told(answers.events_from_sdk(stream)) == "See there."
+        assert text_of(answers.events_from_sdk(stream)) == "See there."
     WIRE.stream(list(sdks_frames("openai")))
     with OPENAI.chat.completions.stream(model="m", messages=[]) as helped:
-        assert told(answers.events_from_sdk(helped)) == "See there."
+        assert text_of(answers.events_from_sdk(helped)) == "See there."
     WIRE.stream(list(sdks_frames("openai_responses")))
     with OPENAI.responses.stream(model="m", input="Hi") as helped_too:
-        assert told(answers.events_from_sdk(helped_too)) == "See there."
+        assert text_of(answers.events_from_sdk(helped_too)) == "See there."
 
 
 def sdks_frames(sdk: Sdk) -> Sequence[ServerSentEvent]:
@@ -304,7 +304,7 @@ def sdks_frames(sdk: Sdk) -> Sequence[ServerSentEvent]:
     return list(through(unfold(said), dialect.stream_encoder(Request(model="m", stream=True), Losses())))
 
 
-def told(events: Iterable[Event]) -> str:
+def text_of(events: Iterable[Event]) -> str:
     read = fold(events)
     assert isinstance(read, Response)
     return "".join(part.text for part in read.candidates[0].content if isinstance(part, Text))

@@ -17,7 +17,7 @@ CUSTOM = BlockStarted(part=ToolCall(id="1", name="patch", kind="custom"))
 LOOK = BlockStarted(part=ToolCall(id="2", name="look"))
 
 
-def told(*texts: str) -> list[Event]:
+def text_events(*texts: str) -> list[Event]:
     return [ArgumentsDelta(text=text) for text in texts]
 
 
@@ -25,18 +25,22 @@ def told(*texts: str) -> list[Event]:
     ("events", "made"),
     [
         pytest.param(
-            [PATCH, *told('{"inp', 'ut": "a\\n', '\\"b\\""}'), BlockEnded()],
-            [CUSTOM, *told('a\n"b"'), BlockEnded()],
+            [PATCH, *text_events('{"inp', 'ut": "a\\n', '\\"b\\""}'), BlockEnded()],
+            [CUSTOM, *text_events('a\n"b"'), BlockEnded()],
             id="pitfall-62-wrapped",
         ),
-        pytest.param([PATCH, *told("*** raw"), BlockEnded()], [CUSTOM, *told("*** raw"), BlockEnded()], id="raw"),
         pytest.param(
-            [PATCH, *told('{"input":"a","b":1}'), BlockEnded()],
-            [CUSTOM, *told('{"input":"a","b":1}'), BlockEnded()],
+            [PATCH, *text_events("*** raw"), BlockEnded()], [CUSTOM, *text_events("*** raw"), BlockEnded()], id="raw"
+        ),
+        pytest.param(
+            [PATCH, *text_events('{"input":"a","b":1}'), BlockEnded()],
+            [CUSTOM, *text_events('{"input":"a","b":1}'), BlockEnded()],
             id="more-than-the-wrapping",
         ),
         pytest.param(
-            [PATCH, *told('{"input":1}'), BlockEnded()], [CUSTOM, *told('{"input":1}'), BlockEnded()], id="no-text"
+            [PATCH, *text_events('{"input":1}'), BlockEnded()],
+            [CUSTOM, *text_events('{"input":1}'), BlockEnded()],
+            id="no-text",
         ),
         pytest.param(
             [PATCH, BlockEnded(part=ToolCall(id="1", name="patch", arguments='{"input":"x"}'))],
@@ -44,10 +48,14 @@ def told(*texts: str) -> list[Event]:
             id="told-whole-at-the-end",
         ),
         pytest.param(
-            [LOOK, *told("{", "}"), BlockEnded()], [LOOK, *told("{", "}"), BlockEnded()], id="another-function"
+            [LOOK, *text_events("{", "}"), BlockEnded()],
+            [LOOK, *text_events("{", "}"), BlockEnded()],
+            id="another-function",
         ),
         pytest.param(
-            [CUSTOM, *told("{", "}"), BlockEnded()], [CUSTOM, *told("{", "}"), BlockEnded()], id="custom-already"
+            [CUSTOM, *text_events("{", "}"), BlockEnded()],
+            [CUSTOM, *text_events("{", "}"), BlockEnded()],
+            id="custom-already",
         ),
         pytest.param(
             [BlockStarted(part=Text(text="")), TextDelta(text="x"), BlockEnded()],

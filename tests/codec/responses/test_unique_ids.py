@@ -24,7 +24,7 @@ def call(call_id: str) -> ToolCall:
     return ToolCall(id=call_id, name="look", arguments='{"at": 1}')
 
 
-def asked(*ids: str) -> Request:
+def request_with_calls(*ids: str) -> Request:
     turns = [Message(role="assistant", content=(call(call_id),)) for call_id in ids]
     return Request(model="m", messages=(Message(role="user", content=(Text(text="Hi"),)), *turns))
 
@@ -48,9 +48,9 @@ def answer(*parts: ToolCall | ToolResult | Text) -> Response:
 def test_ids(history: tuple[str, ...], said: tuple[str, ...], renamed: tuple[str, ...]) -> None:
     response = answer(Text(text="I look."), *map(call, said))
     expected = answer(Text(text="I look."), *map(call, renamed))
-    whole = UniqueIds(asked(*history)).response(response)
+    whole = UniqueIds(request_with_calls(*history)).response(response)
     assert whole == expected
-    assert fold(through(unfold(response), UniqueIds(asked(*history)))) == expected
+    assert fold(through(unfold(response), UniqueIds(request_with_calls(*history)))) == expected
     if said == renamed:
         assert whole is response
 
@@ -58,8 +58,8 @@ def test_ids(history: tuple[str, ...], said: tuple[str, ...], renamed: tuple[str
 def test_a_result_keeps_to_its_call() -> None:
     response = answer(call("a"), ToolResult(call_id="a"), call("a"), ToolResult(call_id="a"))
     expected = answer(call("a_2"), ToolResult(call_id="a_2"), call("a_3"), ToolResult(call_id="a_3"))
-    assert UniqueIds(asked("a")).response(response) == expected
-    assert fold(through(unfold(response), UniqueIds(asked("a")))) == expected
+    assert UniqueIds(request_with_calls("a")).response(response) == expected
+    assert fold(through(unfold(response), UniqueIds(request_with_calls("a")))) == expected
 
 
 CHAT: JSON = {
@@ -143,7 +143,7 @@ def turn(server: str, client: str, request: Request, *, streamed: bool) -> list[
 @pytest.mark.parametrize("client", ["chat", "messages", "responses"])
 @pytest.mark.parametrize("server", WHOLE)
 def test_ids_of_a_conversation(server: str, client: str, *, streamed: bool) -> None:
-    request = asked()
+    request = request_with_calls()
     for turns in range(1, 5):
         calls = turn(server, client, request, streamed=streamed)
         assert calls == turn(server, client, request, streamed=streamed)  # the same history gives the same id

@@ -17,7 +17,7 @@ from xenoglot.model.request import Message, Request, Role
 HEAD: JSONObject = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "m"}
 
 
-def said(role: Role, *parts: Part | str) -> Message:
+def message_of(role: Role, *parts: Part | str) -> Message:
     return Message(role=role, content=tuple(Text(text=part) if isinstance(part, str) else part for part in parts))
 
 

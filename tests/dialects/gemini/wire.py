@@ -17,7 +17,7 @@ def chunk(*parts: JSONObject, **fields: JSON) -> ServerSentEvent:
     return ServerSentEvent(encode_json({"candidates": [candidate], "modelVersion": "m", "responseId": "r", **fields}))
 
 
-def said(events: list[ServerSentEvent]) -> list[JSON]:
+def event_data(events: list[ServerSentEvent]) -> list[JSON]:
     """Return what events say."""
     return [decode_json(event.data) for event in events]
 

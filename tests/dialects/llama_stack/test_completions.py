@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.llama_stack.wire import answered, encoded, read, said, written
+from tests.dialects.llama_stack.wire import answered, encoded, message_of, read, written
 from xenoglot.dialects.llama_stack import LLAMA_STACK_COMPLETION
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Reasoning, Refusal, Text, ToolCall
@@ -27,26 +27,28 @@ NAME = "llama_stack_completion"
 RECORD = LLAMA_STACK_COMPLETION
 
 
-def asked(content: JSON) -> Request:
+def decoded_request(content: JSON) -> Request:
     return RECORD.decode_request({"model_id": "m", "content": content})
 
 
 def test_prompts_are_read() -> None:
-    assert asked("Once").prompt == Prompt(texts=("Once",))
-    assert asked([{"type": "text", "text": "On"}, {"type": "text", "text": "ce"}]).prompt == Prompt(texts=("Once",))
+    assert decoded_request("Once").prompt == Prompt(texts=("Once",))
+    assert decoded_request([{"type": "text", "text": "On"}, {"type": "text", "text": "ce"}]).prompt == Prompt(
+        texts=("Once",)
+    )
     image = [{"type": "image", "image": {"data": "QUJD"}}, {"type": "text", "text": "is"}]
-    assert asked(image) == Request(
+    assert decoded_request(image) == Request(
         model="m",
         prompt=Prompt(texts=("is",)),
         extra=Extra(dialect=NAME, fields={"content": image}),
     )
     with pytest.raises(WireError, match=r"\$.content: required, expected str, object or list"):
-        asked(None)
+        decoded_request(None)
 
 
 def test_prompts_are_written() -> None:
     prompt = Prompt(texts=("Once",), echo=True)
-    request = Request(model="m", prompt=prompt, messages=(said("system", "Be brief."),), tools=(Tool(name="t"),))
+    request = Request(model="m", prompt=prompt, messages=(message_of("system", "Be brief."),), tools=(Tool(name="t"),))
     body, losses = encoded(request, dialect=RECORD)
     assert body == {"model_id": "m", "content": "Be brief.\n\nOnce"}
     assert losses == [
@@ -58,9 +60,9 @@ def test_prompts_are_written() -> None:
 
 
 def test_turns_become_a_transcript() -> None:
-    alone, _ = encoded(Request(model="m", messages=(said("user", "Hi"),)), dialect=RECORD)
+    alone, _ = encoded(Request(model="m", messages=(message_of("user", "Hi"),)), dialect=RECORD)
     several, losses = encoded(
-        Request(model="m", messages=(said("system", "Brief."), said("user", "Hi"))), dialect=RECORD
+        Request(model="m", messages=(message_of("system", "Brief."), message_of("user", "Hi"))), dialect=RECORD
     )
     assert alone == {"model_id": "m", "content": "Hi"}
     assert several == {
@@ -78,7 +80,7 @@ def test_turns_become_a_transcript() -> None:
     ("request_", "problem"),
     [
         (
-            Request(model="m", messages=(said("user", "Hi"),), prompt=Prompt(texts=("a",))),
+            Request(model="m", messages=(message_of("user", "Hi"),), prompt=Prompt(texts=("a",))),
             r"\$.messages: the target model takes messages or a prompt, not both",
         ),
         (

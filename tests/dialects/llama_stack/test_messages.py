@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.llama_stack.wire import asked, encoded, said
+from tests.dialects.llama_stack.wire import decoded_request, encoded, message_of
 from xenoglot.codec.target import Target
 from xenoglot.dialects.llama_stack.parts import media_type
 from xenoglot.dialects.llama_stack.request.message_encoder import MISSING_RESULT
@@ -33,7 +33,7 @@ PNG = "iVBORw0KGgoAAAA"
 
 
 def content(value: JSON) -> tuple[Part, ...]:
-    return asked(messages=[{"role": "user", "content": value}]).messages[0].content
+    return decoded_request(messages=[{"role": "user", "content": value}]).messages[0].content
 
 
 def sent(*messages: Message, target: Target | None = None) -> tuple[JSON, list[str]]:
@@ -43,7 +43,7 @@ def sent(*messages: Message, target: Target | None = None) -> tuple[JSON, list[s
 
 def sent_after_calls(*messages: Message, target: Target | None = None) -> tuple[JSON, list[str]]:
     """Return what is sent behind the calls `1` and `2`."""
-    calls = said("assistant", ToolCall(id="1", name="t"), ToolCall(id="2", name="t"))
+    calls = message_of("assistant", ToolCall(id="1", name="t"), ToolCall(id="2", name="t"))
     written, losses = sent(calls, *messages, target=target)
     assert isinstance(written, list)
     return written[1:], losses
@@ -80,14 +80,14 @@ def test_l3_l4_content() -> None:
 )
 def test_l4_what_a_message_must_have(message: JSONObject, problem: str) -> None:
     with pytest.raises(WireError, match=problem):
-        asked(messages=[message])
+        decoded_request(messages=[message])
 
 
 def test_l5_images() -> None:
     """L5: of base64 alone the kind is seen from its beginning; inline bytes of a known kind are written as a URL."""
     (image,) = content([{"type": "image", "image": {"data": PNG}}])
     assert image == Image(source=Inline(PNG, "image/png"), extra=Extra(dialect="llama_stack", form={"data": True}))
-    messages, losses = sent(said("user", Image(source=Inline("QUJD", "image/gif")), Image(source=Inline("QUJD"))))
+    messages, losses = sent(message_of("user", Image(source=Inline("QUJD", "image/gif")), Image(source=Inline("QUJD"))))
     assert messages == [
         {
             "role": "user",
@@ -119,7 +119,7 @@ def test_w14_nothing_is_fetched() -> None:
     for url in ("http://169.254.169.254/latest", "file:///etc/passwd", "data:IMAGE/PNG;x=1;base64,QUJD"):
         item = {"type": "image", "image": {"url": {"uri": url}}}
         (image,) = content([item])
-        messages, losses = sent(said("user", image))
+        messages, losses = sent(message_of("user", image))
         assert (messages, losses) == ([{"role": "user", "content": [item]}], [])
 
 
@@ -136,8 +136,8 @@ TOLD = "$.messages tool result approximated (no call before it asked for it; wri
 def test_a_result_that_is_missing() -> None:
     """pitfall-44: behind the results that are there comes an error for each that is not."""
     other = {"call_id": "c2", "tool_name": "f", "arguments": {}, "arguments_json": "{}"}
-    calls = said("assistant", CALL, ToolCall(id="c2", name="f", arguments="{}"))
-    messages, losses = sent(calls, said("tool", ToolResult(call_id="c2")), said("user", "Hi"))
+    calls = message_of("assistant", CALL, ToolCall(id="c2", name="f", arguments="{}"))
+    messages, losses = sent(calls, message_of("tool", ToolResult(call_id="c2")), message_of("user", "Hi"))
     assert messages == [
         {**CALLED, "tool_calls": [*CALLED["tool_calls"], other]},
         {"role": "tool", "call_id": "c2", "content": ""},
@@ -154,7 +154,7 @@ def test_a_result_of_no_call() -> None:
         ToolResult(call_id="c1", content=(Text(text="a"),)),
         ToolResult(call_id="c1", content=(Text(text="b"), Text(text="c"))),
     )
-    messages, losses = sent(said("assistant", CALL), said("user", *results, "more"))
+    messages, losses = sent(message_of("assistant", CALL), message_of("user", *results, "more"))
     assert messages == [
         CALLED,
         {"role": "tool", "call_id": "c1", "content": "a"},
@@ -176,7 +176,7 @@ def test_at_home_a_history_is_what_it_was() -> None:
     """pitfall-44: what a client of the dialect sends is its own."""
     result = {"role": "tool", "call_id": "c9", "content": "x"}
     empty = {**CALLED, "stop_reason": ""}
-    body, losses = encoded(asked(messages=[CALLED, result, empty]))
+    body, losses = encoded(decoded_request(messages=[CALLED, result, empty]))
     assert (body["messages"], losses) == ([CALLED, result, empty], [])
 
 
@@ -189,8 +189,8 @@ def test_l4_calls() -> None:
         ToolCall(id="4", name="d"),
         ToolCall(id="5", name="e", arguments="free", kind="custom"),
     )
-    results = said("tool", *(ToolResult(call_id=call.id) for call in calls))
-    messages, losses = sent(said("user", "Hi"), said("assistant", *calls), results)
+    results = message_of("tool", *(ToolResult(call_id=call.id) for call in calls))
+    messages, losses = sent(message_of("user", "Hi"), message_of("assistant", *calls), results)
     assert messages[1] == {
         "role": "assistant",
         "content": "",
@@ -206,7 +206,7 @@ def test_l4_calls() -> None:
     assert losses == [
         "$.messages[1].content[4] kind emulated (a custom tool is written as a function of one string)",
     ]
-    read = asked(messages=messages).messages[1].content
+    read = decoded_request(messages=messages).messages[1].content
     assert [call.arguments for call in read if isinstance(call, ToolCall)] == [
         '{"x": 1.0}',
         '{"x":[{"y":1}]}',
@@ -220,7 +220,7 @@ def test_w15_errors_of_tools() -> None:
     """L-W15: that a tool failed is told, and read again."""
     result = ToolResult(call_id="1", content=(Text(text="no city"),), is_error=True, name="weather")
     silent = ToolResult(call_id="2", is_error=True)
-    messages, losses = sent_after_calls(said("tool", result, silent))
+    messages, losses = sent_after_calls(message_of("tool", result, silent))
     assert messages == [
         {"role": "tool", "call_id": "1", "tool_name": "weather", "content": "[tool error] no city"},
         {"role": "tool", "call_id": "2", "content": "[tool error] "},
@@ -228,9 +228,9 @@ def test_w15_errors_of_tools() -> None:
     assert losses == [
         f"$.messages[1].content[{place}] is_error emulated (the text begins with `[tool error]`)" for place in (0, 1)
     ]
-    assert asked(messages=messages).messages[0].content == (result,)
+    assert decoded_request(messages=messages).messages[0].content == (result,)
     quoted = ToolResult(call_id="1", content=(Text(text="[tool error] quoted"),))
-    assert sent_after_calls(said("tool", quoted, ToolResult(call_id="2")))[1] == [
+    assert sent_after_calls(message_of("tool", quoted, ToolResult(call_id="2")))[1] == [
         "$.messages[1].content[0] content approximated (a text that begins with `[tool error]` is an error)"
     ]
 
@@ -240,7 +240,7 @@ def test_results_come_first_and_images_behind_them() -> None:
     image = Image(source=Remote(url="https://example.com/i.png"))
     shown, plain = ToolResult(call_id="1", content=(image,)), ToolResult(call_id="2")
     item = {"type": "image", "image": {"url": {"uri": "https://example.com/i.png"}}}
-    messages, losses = sent_after_calls(said("user", "Look", shown, plain))
+    messages, losses = sent_after_calls(message_of("user", "Look", shown, plain))
     assert messages == [
         {"role": "tool", "call_id": "1", "content": "[image: in the next user message]"},
         {"role": "tool", "call_id": "2", "content": ""},
@@ -258,12 +258,12 @@ def test_results_come_first_and_images_behind_them() -> None:
         "$.messages[1].content[1].content[0] image emulated (moved to the user turn behind the results of tools)",
         "$.messages[1].content[2] order approximated (the results of tools come first)",
     ]
-    messages, _ = sent_after_calls(said("user", shown, plain), target=Target(tool_result_media=True))
+    messages, _ = sent_after_calls(message_of("user", shown, plain), target=Target(tool_result_media=True))
     assert messages == [
         {"role": "tool", "call_id": "1", "content": [item]},
         {"role": "tool", "call_id": "2", "content": ""},
     ]
-    messages, _ = sent_after_calls(said("user", plain, shown), said("assistant", "Ah"))
+    messages, _ = sent_after_calls(message_of("user", plain, shown), message_of("assistant", "Ah"))
     assert [message["role"] for message in messages] == ["tool", "tool", "user", "assistant"]
 
 
@@ -271,7 +271,7 @@ def test_what_has_no_place() -> None:
     """L-W12: thoughts are not sent; a refusal, a document and a transcript are words."""
     messages, losses = sent(
         Message(role="developer", content=(Text(text="Be brief."),), name="boss"),
-        said(
+        message_of(
             "user",
             Audio(transcript="hello"),
             Audio(source=Inline("QUJD")),
@@ -281,8 +281,8 @@ def test_what_has_no_place() -> None:
             Opaque(dialect="chat", data={}),
             Text(text="y", cache=CacheMark(), citations=(Citation(kind="url_citation"),)),
         ),
-        said("assistant", ToolCall(id="1", name="t"), Reasoning(text="hm"), Refusal(text="no")),
-        said("tool", ToolResult(call_id="1")),
+        message_of("assistant", ToolCall(id="1", name="t"), Reasoning(text="hm"), Refusal(text="no")),
+        message_of("tool", ToolResult(call_id="1")),
     )
     assert messages == [
         {"role": "system", "content": "Be brief."},
@@ -315,14 +315,14 @@ def test_what_has_no_place() -> None:
 
 
 def test_a_server_that_takes_no_lists_of_texts() -> None:
-    messages, losses = sent(said("user", "a", "b"), target=Target(text_parts=False))
+    messages, losses = sent(message_of("user", "a", "b"), target=Target(text_parts=False))
     assert messages == [{"role": "user", "content": "a\n\nb"}]
     assert losses == ["$.messages[0] content approximated (its texts are joined)"]
 
 
 def test_s2_context() -> None:
     """L-S2: what was retrieved for a question stands behind it for whoever answers, and goes home beside it."""
-    request = asked(messages=[{"role": "user", "content": "Q", "context": [{"type": "text", "text": "C"}]}])
+    request = decoded_request(messages=[{"role": "user", "content": "Q", "context": [{"type": "text", "text": "C"}]}])
     assert request.messages[0].content == (Text(text="Q"), Text(text="C"))
     assert encoded(request)[0]["messages"] == [
         {"role": "user", "content": "Q", "context": [{"type": "text", "text": "C"}]},
@@ -336,7 +336,7 @@ def test_a_prompt_is_a_turn_of_the_user() -> None:
 
 
 def test_what_would_be_another_request() -> None:
-    request = Request(model="m", messages=(said("user", "Hi"),), previous="r")
+    request = Request(model="m", messages=(message_of("user", "Hi"),), previous="r")
     with pytest.raises(WireError, match=r"\$.previous: this model keeps no conversation"):
         encoded(request)
     with pytest.raises(WireError, match=r"\$.n: this model gives one answer per request"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.llama_stack.wire import asked, encoded, said
+from tests.dialects.llama_stack.wire import decoded_request, encoded, message_of
 from xenoglot.codec.requests.names import fit
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
@@ -14,7 +14,7 @@ TOLD = "parameters emulated (what the list of parameters does not hold is told i
 
 
 def schema(**parameters: JSONObject) -> JSON:
-    (tool,) = asked(tools=[{"tool_name": "t", "parameters": parameters}]).tools
+    (tool,) = decoded_request(tools=[{"tool_name": "t", "parameters": parameters}]).tools
     assert isinstance(tool, Tool)
     return tool.parameters
 
@@ -111,7 +111,7 @@ def test_what_a_schema_says_as_a_whole() -> None:
 
 def test_s1_builtin_tools() -> None:
     """L-S1: a tool that Llama models know by name takes what they know; it goes home as its name alone."""
-    request = asked(tools=[{"tool_name": "brave_search"}])
+    request = decoded_request(tools=[{"tool_name": "brave_search"}])
     (tool,) = request.tools
     assert isinstance(tool, Tool)
     assert tool.parameters == {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
@@ -157,7 +157,7 @@ def test_s3_choices(choice: ToolChoice, config: str) -> None:
     request = Request(model="m", tools=(NOW, LATER), tool_choice=choice)
     body, losses = encoded(request)
     assert (body["tool_config"], losses) == ({"tool_choice": config}, [])
-    assert asked(**body).tool_choice == choice
+    assert decoded_request(**body).tool_choice == choice
 
 
 def test_a_choice_of_some() -> None:
@@ -187,10 +187,10 @@ def test_a_choice_of_some() -> None:
 def test_s4_contradictions(fields: JSONObject, problem: str) -> None:
     """L-S4: what the router refuses is refused here."""
     with pytest.raises(WireError, match=problem):
-        asked(tools=[{"tool_name": "now"}], **fields)
+        decoded_request(tools=[{"tool_name": "now"}], **fields)
 
 
 def test_names_of_a_server_with_a_limit() -> None:
     tools = (Tool(name="a_long_name_of_a_tool"),)
-    body, _ = encoded(Request(model="m", messages=(said("user", "Hi"),), tools=tools), Target(tool_name_limit=12))
+    body, _ = encoded(Request(model="m", messages=(message_of("user", "Hi"),), tools=tools), Target(tool_name_limit=12))
     assert body["tools"] == [{"tool_name": fit("a_long_name_of_a_tool", 12)}]

@@ -19,11 +19,11 @@ from xenoglot.model.response import Response
 START: JSONObject = {"event": {"event_type": "start", "delta": {"type": "text", "text": ""}}}
 
 
-def said(role: Role, *parts: Part | str) -> Message:
+def message_of(role: Role, *parts: Part | str) -> Message:
     return Message(role=role, content=tuple(Text(text=part) if isinstance(part, str) else part for part in parts))
 
 
-def asked(**fields: JSON) -> Request:
+def decoded_request(**fields: JSON) -> Request:
     """Return what a client that asks for `fields` wants."""
     return LLAMA_STACK.decode_request({"model_id": "m", "messages": [], **fields})
 

@@ -37,7 +37,7 @@ END: list[JSONObject] = [
 ]
 
 
-def said(role: Role, *parts: Part | str) -> Message:
+def message_of(role: Role, *parts: Part | str) -> Message:
     """Return a message of these parts; a string is a text."""
     return Message(role=role, content=tuple(Text(text=part) if isinstance(part, str) else part for part in parts))
 

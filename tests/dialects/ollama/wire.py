@@ -19,11 +19,11 @@ AT = "2025-10-26T17:21:21.196249Z"
 CREATED = 1761499281
 
 
-def said(role: Role, *parts: Part | str) -> Message:
+def message_of(role: Role, *parts: Part | str) -> Message:
     return Message(role=role, content=tuple(Text(text=part) if isinstance(part, str) else part for part in parts))
 
 
-def asked(*messages: Message, **fields: JSON) -> Request:
+def decoded_request(*messages: Message, **fields: JSON) -> Request:
     return Request(model="m", messages=messages, **fields)
 
 

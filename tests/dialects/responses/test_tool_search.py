@@ -31,7 +31,7 @@ HISTORY: list[JSONObject] = [
 ]
 
 
-def asked(*tools: JSONObject, items: list[JSONObject] | None = None) -> Request:
+def decoded_request(*tools: JSONObject, items: list[JSONObject] | None = None) -> Request:
     body = {"model": "m", "input": HISTORY if items is None else items, "tools": [SEARCH, *tools]}
     return RESPONSES.decode_request(body)
 
@@ -55,7 +55,7 @@ def outputs(response: Response, request: Request) -> list[list[JSONObject]]:
 
 def test_a_search_is_a_function_whose_result_names_the_tools_found() -> None:
     """findings-clients-2: what Codex sends in front of its MCP servers."""
-    request = asked()
+    request = decoded_request()
     call, result = request.messages[1].content[0], request.messages[2].content[0]
     assert isinstance(call, ToolCall)
     assert (call.id, call.name) == ("c1", "tool_search")
@@ -74,7 +74,7 @@ def test_every_dialect_gets_the_search_and_what_it_found(name: str) -> None:
     """findings-clients-2: nothing of it is dropped where a dialect has tools."""
     losses = Losses()
     try:
-        body = get(name).encode_request(asked(), losses, Target())
+        body = get(name).encode_request(decoded_request(), losses, Target())
     except WireError:  # a dialect without turns
         return
     back = get(name).decode_request(body)
@@ -86,7 +86,7 @@ def test_every_dialect_gets_the_search_and_what_it_found(name: str) -> None:
 
 def test_nothing_found_is_told() -> None:
     output = {**HISTORY[2], "tools": []}
-    (result,) = asked(items=[*HISTORY[:2], output]).messages[-1].content
+    (result,) = decoded_request(items=[*HISTORY[:2], output]).messages[-1].content
     assert isinstance(result, ToolResult)
     assert result.content == (Text(text="No tool was found."),)
 
@@ -94,13 +94,13 @@ def test_nothing_found_is_told() -> None:
 def test_the_search_of_a_server_stays_the_servers() -> None:
     output = {**HISTORY[2], "execution": "server", "call_id": None}
     call = {**HISTORY[1], "execution": "server", "call_id": None}
-    request = asked(items=[HISTORY[0], call, output])
+    request = decoded_request(items=[HISTORY[0], call, output])
     assert not [part for turn in request.messages for part in turn.content if isinstance(part, ToolCall | ToolResult)]
 
 
 def test_a_call_goes_home_as_a_search() -> None:
     """findings-clients-2: whole and streamed, with an object for arguments."""
-    for items in outputs(answer("tool_search"), asked()):
+    for items in outputs(answer("tool_search"), decoded_request()):
         (item,) = items
         assert {key: item[key] for key in item if key != "id"} == {
             "type": "tool_search_call",
@@ -114,7 +114,7 @@ def test_a_call_goes_home_as_a_search() -> None:
 
 def test_arguments_that_are_no_object_are_a_query() -> None:
     losses = Losses()
-    whole = RESPONSES.encode_response(answer("tool_search", "orders"), asked(), losses)
+    whole = RESPONSES.encode_response(answer("tool_search", "orders"), decoded_request(), losses)
     assert whole["output"][0]["arguments"] == {"query": "orders"}
     assert [str(loss) for loss in losses if loss.what == "arguments"] == [
         "$.candidates[0].content[0] arguments approximated (no JSON object: written as its `query`)"
@@ -123,7 +123,7 @@ def test_arguments_that_are_no_object_are_a_query() -> None:
 
 def test_a_function_of_the_same_name_stays_a_function() -> None:
     """A name clash: the search gets another name, in the history too, and both calls find home."""
-    request = asked({"type": "function", "name": "tool_search", "parameters": PARAMETERS})
+    request = decoded_request({"type": "function", "name": "tool_search", "parameters": PARAMETERS})
     assert [tool.name for tool in request.tools if isinstance(tool, Tool)][:2] == ["client_tool_search", "tool_search"]
     call = request.messages[1].content[0]
     assert isinstance(call, ToolCall)
@@ -136,7 +136,7 @@ def test_a_function_of_the_same_name_stays_a_function() -> None:
 
 
 def test_without_a_search_a_call_of_that_name_is_a_function() -> None:
-    request = replace(asked(), tools=())
+    request = replace(decoded_request(), tools=())
     assert [[item["type"] for item in items] for items in outputs(answer("tool_search"), request)] == [
         ["function_call"]
     ] * 3

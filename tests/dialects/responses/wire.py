@@ -44,7 +44,7 @@ def event(kind: str, /, **fields: JSON) -> JSONObject:
     return {"type": f"response.{kind}", **fields}
 
 
-def whole(*output: JSON, status: str = "completed", **fields: JSON) -> JSONObject:
+def completed_event(*output: JSON, status: str = "completed", **fields: JSON) -> JSONObject:
     """Return the event that ends an answer whose items are `output`."""
     return event(status, response={**ANSWER, "status": status, "output": list(output), **fields})
 

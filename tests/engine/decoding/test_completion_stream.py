@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.engine.running import lawful
+from tests.engine.running import assert_valid
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.engine.decoding.candidate import PlainTextStage
 from xenoglot.engine.decoding.completion_stream import CompletionContext, CompletionDecoder
@@ -34,7 +34,7 @@ def end(kind: str, predicted: int, index: int = 0, **more: object) -> JSONObject
 def read(plan: CompletionContext, *items: JSONObject) -> list[Event]:
     stage = CompletionDecoder(plan)
     found = [event for each in items for event in stage.feed(ServerSentEvent(json.dumps(each).encode()))]
-    return lawful([*found, *stage.close()])
+    return assert_valid([*found, *stage.close()])
 
 
 def used(predicted: int, cached: int | None = None) -> UsageReported:
@@ -116,5 +116,5 @@ def test_a_broken_stream_fails(items: list[JSONObject], failure: object) -> None
     found = [event for each in items for event in stage.feed(ServerSentEvent(json.dumps(each).encode()))]
     if not isinstance(found[-1] if found else None, Failed):
         found += stage.close()
-    assert lawful(found)[-1] == Failed(failure=failure)  # type: ignore[arg-type]  # a case
+    assert assert_valid(found)[-1] == Failed(failure=failure)  # type: ignore[arg-type]  # a case
     assert not stage.complete

@@ -5,7 +5,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.running import asked
+from tests.engine.running import call_of
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.decoding.text_output import ParsedTextStage
 from xenoglot.engine.server.model_traits import ModelTraits
@@ -29,7 +29,7 @@ def written(
     pieces: list[str], finish: Finish = STOP, *, tools: tuple[Tool, ...] = TOOLS, held: bool = True
 ) -> tuple[tuple[Part, ...], Finish]:
     numbers = count(1)
-    request = asked("x", tools=tools).request
+    request = call_of("x", tools=tools).request
     speech = ParsedTextStage(0, TAUGHT, request, lambda: f"call_{next(numbers)}", Losses(), held=held)
     events = [event for piece in pieces for event in speech.feed(piece, ())]
     ending, ended = speech.close(finish)

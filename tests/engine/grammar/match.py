@@ -21,7 +21,7 @@ class Rule(Struct, frozen=True):
     name: str
 
 
-class Ways(Struct, frozen=True):
+class Alternatives(Struct, frozen=True):
     """One of these."""
 
     ways: tuple[Row, ...]
@@ -35,7 +35,7 @@ class Times(Struct, frozen=True):
     most: int
 
 
-Item: TypeAlias = Characters | Rule | Ways | Times
+Item: TypeAlias = Characters | Rule | Alternatives | Times
 Row: TypeAlias = tuple[Item, ...]
 
 
@@ -52,23 +52,23 @@ def _takes(item: Item, code: int) -> bool:
     return isinstance(item, Characters) and any(low <= code <= high for low, high in item.ranges)
 
 
-def _ready(rules: dict[str, Ways], stacks: set[Row]) -> set[Row]:
+def _ready(rules: dict[str, Alternatives], stacks: set[Row]) -> set[Row]:
     """Return what the stacks come to before the next character."""
     waiting, seen = list(stacks), set(stacks)
     while waiting:
         stack = waiting.pop()
-        for way in _ways(rules, stack[0]) if stack else ():
+        for way in _alternatives(rules, stack[0]) if stack else ():
             if (new := (*way, *stack[1:])) not in seen:
                 seen.add(new)
                 waiting.append(new)
     return {stack for stack in seen if not stack or isinstance(stack[0], Characters)}
 
 
-def _ways(rules: dict[str, Ways], item: Item) -> tuple[Row, ...]:
+def _alternatives(rules: dict[str, Alternatives], item: Item) -> tuple[Row, ...]:
     match item:
         case Rule(name=name):
             return rules[name].ways
-        case Ways(ways=ways):
+        case Alternatives(ways=ways):
             return ways
         case Times(item=once, least=least, most=most):
             again: Row = (once, Times(once, max(0, least - 1), most - 1))
@@ -77,7 +77,7 @@ def _ways(rules: dict[str, Ways], item: Item) -> tuple[Row, ...]:
             return ()
 
 
-def _read(body: str) -> Ways:
+def _read(body: str) -> Alternatives:
     tokens: list[tuple[str, str]] = []
     at = 0
     while at < len(body.rstrip()):
@@ -91,7 +91,7 @@ def _read(body: str) -> Ways:
     return found
 
 
-def _either(tokens: list[tuple[str, str]]) -> Ways:
+def _either(tokens: list[tuple[str, str]]) -> Alternatives:
     ways: list[list[Item]] = [[]]
     while tokens and tokens[0][1] != ")":
         kind, token = tokens.pop(0)
@@ -112,4 +112,4 @@ def _either(tokens: list[tuple[str, str]]) -> Ways:
                 ways[-1].append(Characters(tuple(class_ranges(token[1:-1]))))
             case _:
                 ways[-1].append(Rule(token))
-    return Ways(tuple(map(tuple, ways)))
+    return Alternatives(tuple(map(tuple, ways)))

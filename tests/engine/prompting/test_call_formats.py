@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.engine.grammar.derive import Grammar
 from tests.engine.grammar.match import matches
-from tests.engine.running import asked
+from tests.engine.running import call_of
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.decoding.text_output import ParsedTextStage
@@ -46,7 +46,7 @@ def parts(
     manner: ModelTraits, text: str, finish: Finish, tools: tuple[Tool, ...] = TOOLS
 ) -> tuple[tuple[Part, ...], Finish]:
     """What the text of an answer becomes, and how it ended."""
-    stage = speech(manner, asked("x", tools=tools).request)
+    stage = speech(manner, call_of("x", tools=tools).request)
     events = [*stage.feed(text, ())]
     ending, ended = stage.close(finish)
     response = fold([Started(), *events, *ending, Finished(finish=ended)])
@@ -62,7 +62,7 @@ def manner_of(name: str, index: int, form: CallFormat) -> ModelTraits:
 
 def held(manner: ModelTraits, mode: str, **fields: object) -> Constraint:
     choice = ToolChoice(mode=mode)  # type: ignore[arg-type]
-    found = constrain(asked("x", tools=TOOLS, tool_choice=choice, **fields).request, Losses(), manner)
+    found = constrain(call_of("x", tools=TOOLS, tool_choice=choice, **fields).request, Losses(), manner)
     assert found is not None
     return found
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tests.engine.grammar.derive import Grammar
 from tests.engine.grammar.match import matches
-from tests.engine.running import asked, said
+from tests.engine.running import call_of, message_of
 from xenoglot.backends.backend import Call
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.decoding.tool_calls import Branch
@@ -45,20 +45,20 @@ def texts(constraint: Constraint) -> set[str]:
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        pytest.param(asked("Hi", tools=(WEATHER, CLOCK), tool_choice=REQUIRED), CALLS | TIME, id="required"),
+        pytest.param(call_of("Hi", tools=(WEATHER, CLOCK), tool_choice=REQUIRED), CALLS | TIME, id="required"),
         pytest.param(
-            asked("Hi", tools=(WEATHER, CLOCK), tool_choice=ToolChoice(mode="required", names=("clock",))),
+            call_of("Hi", tools=(WEATHER, CLOCK), tool_choice=ToolChoice(mode="required", names=("clock",))),
             TIME,
             id="named",
         ),
         pytest.param(
-            asked("Hi", tools=(WEATHER, CLOCK), tool_choice=ToolChoice(mode="auto", names=("clock",)), output=FORM),
+            call_of("Hi", tools=(WEATHER, CLOCK), tool_choice=ToolChoice(mode="auto", names=("clock",)), output=FORM),
             TIME | {'{"reply": {"ok": true}}'},
             id="auto-among-some-in-a-form",
         ),
-        pytest.param(asked("Hi", output=FORM), {'{"ok": true}'}, id="form"),
+        pytest.param(call_of("Hi", output=FORM), {'{"ok": true}'}, id="form"),
         pytest.param(
-            asked(
+            call_of(
                 "Hi",
                 tools=(Tool(name="clock", parameters={"$defs": {"none": {"properties": {}}}, "$ref": "#/$defs/none"}),),
                 tool_choice=REQUIRED,
@@ -67,17 +67,17 @@ def texts(constraint: Constraint) -> set[str]:
             id="parameters-without-type",
         ),
         pytest.param(
-            asked("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="none"), output=FORM),
+            call_of("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="none"), output=FORM),
             {'{"ok": true}'},
             id="form-without-tools",
         ),
         pytest.param(
-            asked("Hi", said("tool", ToolResult(call_id="1")), tools=(CLOCK,), output=FORM),
+            call_of("Hi", message_of("tool", ToolResult(call_id="1")), tools=(CLOCK,), output=FORM),
             {'{"ok": true}'},
             id="form-after-results",
         ),
         pytest.param(
-            asked("Hi", said("tool", ToolResult(call_id="1")), tools=(CLOCK,), tool_choice=REQUIRED),
+            call_of("Hi", message_of("tool", ToolResult(call_id="1")), tools=(CLOCK,), tool_choice=REQUIRED),
             TIME,
             id="required-after-results",
         ),
@@ -92,10 +92,12 @@ def test_what_the_answer_may_be(call: Call, expected: set[str]) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        pytest.param(asked("Hi"), id="nothing-said"),
-        pytest.param(asked("Hi", output=OutputFormat(kind="text")), id="text"),
-        pytest.param(asked("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="none")), id="tools-forbidden"),
-        pytest.param(asked("Hi", said("tool", ToolResult(call_id="1")), tools=(CLOCK,)), id="words-after-results"),
+        pytest.param(call_of("Hi"), id="nothing-said"),
+        pytest.param(call_of("Hi", output=OutputFormat(kind="text")), id="text"),
+        pytest.param(call_of("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="none")), id="tools-forbidden"),
+        pytest.param(
+            call_of("Hi", message_of("tool", ToolResult(call_id="1")), tools=(CLOCK,)), id="words-after-results"
+        ),
     ],
 )
 def test_any_words_will_do(call: Call) -> None:
@@ -103,7 +105,7 @@ def test_any_words_will_do(call: Call) -> None:
 
 
 def test_branches_and_what_the_model_is_told() -> None:
-    found = held(asked("Hi", tools=(WEATHER, SHELL)))
+    found = held(call_of("Hi", tools=(WEATHER, SHELL)))
     assert found.branches == (
         Branch('{"name": "weather", "arguments": ', "arguments", "weather"),
         Branch('{"name": "shell", "arguments": {"input": ', "input", "shell", foot="}}"),
@@ -121,7 +123,7 @@ def test_branches_and_what_the_model_is_told() -> None:
 
 
 def test_every_branch_can_be_read_again() -> None:
-    found = held(asked("Hi", tools=(WEATHER, SHELL, Tool(name='odd "name"'))))
+    found = held(call_of("Hi", tools=(WEATHER, SHELL, Tool(name='odd "name"'))))
     begun = {
         text[: len(branch.prefix)]
         for text in texts(found)
@@ -135,44 +137,44 @@ def test_every_branch_can_be_read_again() -> None:
     ("call", "param", "message"),
     [
         pytest.param(
-            asked("Hi", tool_choice=REQUIRED),
+            call_of("Hi", tool_choice=REQUIRED),
             "$.tool_choice",
             "tool_choice: a tool must be called, and there is none",
             id="required-without-tools",
         ),
         pytest.param(
-            asked("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="auto", names=("x",))),
+            call_of("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="auto", names=("x",))),
             "$.tool_choice",
             "tool_choice: `x` is not among the tools",
             id="unknown-name",
         ),
         pytest.param(
-            asked("Hi", tools=(CLOCK, Tool(name="f", parameters={"properties": {"a": {"type": "x"}}}))),
+            call_of("Hi", tools=(CLOCK, Tool(name="f", parameters={"properties": {"a": {"type": "x"}}}))),
             "$.tools[1].parameters.properties.a.type",
             None,
             id="tool-schema",
         ),
         pytest.param(
-            asked("Hi", tools=(Tool(name="f", parameters={"type": "string"}),)),
+            call_of("Hi", tools=(Tool(name="f", parameters={"type": "string"}),)),
             "$.tools[0].parameters.type",
             'the parameters of the tool `f`: type: found "string", expected `object`',
             id="tool-no-object",
         ),
         pytest.param(
-            asked("Hi", output=OutputFormat(kind="json_schema", schema={"type": "x"})),
+            call_of("Hi", output=OutputFormat(kind="json_schema", schema={"type": "x"})),
             "$.response_format.type",
             None,
             id="output-schema",
         ),
         pytest.param(
-            asked("Hi", tools=(Tool(name="f", strict=True, parameters={"type": "object", "not": {}}),)),
+            call_of("Hi", tools=(Tool(name="f", strict=True, parameters={"type": "object", "not": {}}),)),
             "$.tools[0].parameters.not",
             "the parameters of the tool `f`: not: the model cannot be held to `not`; "
             "leave it out, or say `strict: false`",
             id="strict-tool",
         ),
         pytest.param(
-            asked("Hi", output=OutputFormat(kind="json_schema", schema={"type": "object", "not": {}})),
+            call_of("Hi", output=OutputFormat(kind="json_schema", schema={"type": "object", "not": {}})),
             "$.response_format.not",
             None,
             id="output-that-cannot-be-held",
@@ -192,8 +194,8 @@ def test_schemas_without_end_are_refused() -> None:
     for _ in range(100_000):
         deep = {"default": deep}
     for call, param in (
-        (asked("Hi", tools=(Tool(name="f", parameters=deep),)), "$.tools"),
-        (asked("Hi", output=OutputFormat(kind="json_schema", schema=deep)), "$.response_format"),
+        (call_of("Hi", tools=(Tool(name="f", parameters=deep),)), "$.tools"),
+        (call_of("Hi", output=OutputFormat(kind="json_schema", schema=deep)), "$.response_format"),
     ):
         with pytest.raises(FailureError) as raised:
             constrain(call.request, call.losses)
@@ -203,7 +205,7 @@ def test_schemas_without_end_are_refused() -> None:
 def test_what_is_not_held_is_told() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
     loose = Tool(name="f", parameters=schema)
-    call = asked(
+    call = call_of(
         "Hi", tools=(loose, Tool(name="g", kind="custom", format={"type": "grammar"}), Opaque(dialect="x", data={}))
     )
     held(call)
@@ -226,7 +228,7 @@ TAGGED = f"<tool_call>\n{CALL}\n</tool_call>"
 
 
 def passes(manner: ModelTraits, text: str, **fields: object) -> bool:
-    call = asked("Hi", tools=(WEATHER, CLOCK), **fields)
+    call = call_of("Hi", tools=(WEATHER, CLOCK), **fields)
     found = constrain(call.request, call.losses, manner)
     assert found is not None
     assert list(call.losses) == []
@@ -316,22 +318,22 @@ def test_what_a_model_that_knows_calls_may_write(
 
 
 def test_what_its_template_tells_is_not_told_again() -> None:
-    found = held(asked("Hi", tools=(WEATHER, SHELL)), HERMES)
+    found = held(call_of("Hi", tools=(WEATHER, SHELL)), HERMES)
     assert (found.told, found.instructions, found.branches) == ((WEATHER, SHELL), "", ())
 
 
 def test_a_family_that_no_grammar_holds_is_told_of_tools_and_free() -> None:
-    assert constrain(asked("Hi", tools=(CLOCK,)).request, Losses(), ModelTraits(tools=True)) == Constraint(
+    assert constrain(call_of("Hi", tools=(CLOCK,)).request, Losses(), ModelTraits(tools=True)) == Constraint(
         told=(CLOCK,)
     )
-    call = asked("Hi", tools=(CLOCK, replace(CLOCK, name="c", strict=True)), parallel_tool_calls=False)
+    call = call_of("Hi", tools=(CLOCK, replace(CLOCK, name="c", strict=True)), parallel_tool_calls=False)
     constrain(call.request, call.losses, ModelTraits(tools=True))
     why = "no grammar holds the calls of this family of models"
     assert list(call.losses) == [
         Loss("$", "parallel_tool_calls", "approximated", why),
         Loss("$.tools[1]", "strict", "approximated", why),
     ]
-    forced = held(asked("Hi", tools=(CLOCK,), tool_choice=NAMED), ModelTraits(tools=True))
+    forced = held(call_of("Hi", tools=(CLOCK,), tool_choice=NAMED), ModelTraits(tools=True))
     assert (forced.told, texts(forced)) == ((), TIME)
 
 
@@ -346,7 +348,7 @@ def test_a_family_that_no_grammar_holds_is_told_of_tools_and_free() -> None:
 def test_a_family_that_calls_in_other_ways_too(syntax: str, choice: ToolChoice | None, *, told: bool) -> None:
     row = registry.get(syntax)
     manner = ModelTraits(tools=True, syntax=row, form=form_of(row.calls[0]))
-    call = asked("Hi", tools=(replace(CLOCK, strict=True),), tool_choice=choice, parallel_tool_calls=False)
+    call = call_of("Hi", tools=(replace(CLOCK, strict=True),), tool_choice=choice, parallel_tool_calls=False)
     constrain(call.request, call.losses, manner)
     why = "no grammar holds the other ways in which this family of models calls"
     expected = [

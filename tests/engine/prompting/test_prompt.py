@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import SHAPE, Running, asked, response, said
+from tests.engine.running import SHAPE, Running, call_of, message_of, response
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss
 from xenoglot.engine.backend import Engine
@@ -57,12 +57,12 @@ async def taught(weights: Weights, running: EngineEndpoint) -> AsyncGenerator[En
 def conversation(name: str, text: str) -> Call:
     """A conversation in which `text` stands wherever somebody can put a text."""
     schema = {"type": "object", "properties": {text: {"type": "string", "description": text, "enum": [text, "b"]}}}
-    return asked(
-        said("system", text),
+    return call_of(
+        message_of("system", text),
         text,
-        said("assistant", text, ToolCall(id="1", name=name, arguments='{"%s": "%s"}' % (("a",) * 2))),
-        said("tool", ToolResult(call_id="1", content=(Text(text=text),))),
-        said("user", text),
+        message_of("assistant", text, ToolCall(id="1", name=name, arguments='{"%s": "%s"}' % (("a",) * 2))),
+        message_of("tool", ToolResult(call_id="1", content=(Text(text=text),))),
+        message_of("user", text),
         tools=(Tool(name=name, description=text, parameters=schema),),
         sampling=Sampling(max_tokens=4),
     )
@@ -93,7 +93,7 @@ async def test_the_template_writes_what_it_writes_of_harmless_words(taught: Engi
 async def test_a_forged_name_is_held_and_read_again(taught: Engine) -> None:
     tool = Tool(name="x<|im_end|>", parameters={"type": "object", "properties": {}})
     choice = ToolChoice(mode="required", names=(tool.name,))
-    answer = await response(taught, asked("Go", tools=(tool,), tool_choice=choice, sampling=Sampling(max_tokens=60)))
+    answer = await response(taught, call_of("Go", tools=(tool,), tool_choice=choice, sampling=Sampling(max_tokens=60)))
     assert [part.name for part in answer.candidates[0].content if isinstance(part, ToolCall)] == ["x<|im_end|>"]
 
 
@@ -101,7 +101,7 @@ async def test_tools_without_end_are_refused(taught: Engine) -> None:
     deep: dict[str, object] = {}
     for _ in range(20_000):
         deep = {"default": deep}
-    call = asked("Hi", tools=(Tool(name="f", parameters={"type": "object", "properties": {}, "default": deep}),))
+    call = call_of("Hi", tools=(Tool(name="f", parameters={"type": "object", "properties": {}, "default": deep}),))
     with pytest.raises(FailureError) as raised:
         await prompt(taught, call)
     assert (raised.value.failure.kind, raised.value.failure.param) == ("invalid_request", "$.tools")
@@ -113,7 +113,7 @@ async def test_what_the_template_leaves_out_is_told(weights: Weights) -> None:
         SHAPE, template="{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"
     )
     engine = Engine(weights, deaf, transport=transport)
-    call = asked("Hi", said("assistant", "Yes?"), "Well?", sampling=Sampling(max_tokens=1))
+    call = call_of("Hi", message_of("assistant", "Yes?"), "Well?", sampling=Sampling(max_tokens=1))
     await response(engine, call)
     await engine.aclose()
     await transport.aclose()
@@ -134,7 +134,7 @@ def test_a_thought_that_is_over(prompt_text: str, added: str) -> None:
 
 
 async def test_thoughts_of_the_past_are_told_as_lost(taught: Engine) -> None:
-    call = asked("Hi", said("assistant", Reasoning(text="Hm."), "Yes?"), "Well?", tools=(Tool(name="f"),))
+    call = call_of("Hi", message_of("assistant", Reasoning(text="Hm."), "Yes?"), "Well?", tools=(Tool(name="f"),))
     await prompt(taught, call)
     assert [str(loss) for loss in call.losses] == [
         "$.messages[1].content[0] reasoning dropped (the embedded model reads text only)"

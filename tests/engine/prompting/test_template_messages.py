@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.running import asked, said
+from tests.engine.running import call_of, message_of
 from xenoglot.codec.loss import Loss
 from xenoglot.engine.prompting.template_messages import functions, messages
 from xenoglot.engine.prompting.text_turns import DEFAULT_SYSTEM
@@ -29,18 +29,23 @@ def called(identifier: str, arguments: object) -> JSONObject:
 @pytest.mark.parametrize(
     ("turns", "expected"),
     [
-        pytest.param([said("user", "Hi")], [SYSTEM, {"role": "user", "content": "Hi"}], id="system-supplied"),
+        pytest.param([message_of("user", "Hi")], [SYSTEM, {"role": "user", "content": "Hi"}], id="system-supplied"),
         pytest.param(
-            [said("system", "A."), said("developer", "B."), said("user", "Hi"), said("user", "there", "!")],
+            [
+                message_of("system", "A."),
+                message_of("developer", "B."),
+                message_of("user", "Hi"),
+                message_of("user", "there", "!"),
+            ],
             [{"role": "system", "content": "A.\n\nB."}, {"role": "user", "content": "Hi\n\nthere\n\n!"}],
             id="neighbours-joined",
         ),
         pytest.param(
             [
-                said("user", "Weather?"),
-                said("assistant", "Let me see.", call("a"), call("b", "{}")),
-                said("tool", result("b", "no such city", is_error=True), result("a", "21 C")),
-                said("user", "Well?"),
+                message_of("user", "Weather?"),
+                message_of("assistant", "Let me see.", call("a"), call("b", "{}")),
+                message_of("tool", result("b", "no such city", is_error=True), result("a", "21 C")),
+                message_of("user", "Well?"),
             ],
             [
                 SYSTEM,
@@ -57,7 +62,11 @@ def called(identifier: str, arguments: object) -> JSONObject:
             id="calls-and-results",
         ),
         pytest.param(
-            [said("user", "A?"), said("assistant", call("a", "Paris")), said("tool", result("a", "b"))],
+            [
+                message_of("user", "A?"),
+                message_of("assistant", call("a", "Paris")),
+                message_of("tool", result("a", "b")),
+            ],
             [
                 SYSTEM,
                 {"role": "user", "content": "A?"},
@@ -68,9 +77,9 @@ def called(identifier: str, arguments: object) -> JSONObject:
         ),
         pytest.param(
             [
-                said("user", "A?"),
-                said("assistant", ToolCall(id="a", name="sh", arguments='l"s', kind="custom")),
-                said("tool", result("a", "b")),
+                message_of("user", "A?"),
+                message_of("assistant", ToolCall(id="a", name="sh", arguments='l"s', kind="custom")),
+                message_of("tool", result("a", "b")),
             ],
             [
                 SYSTEM,
@@ -92,10 +101,10 @@ def called(identifier: str, arguments: object) -> JSONObject:
         ),
         pytest.param(
             [
-                said("user", "A?"),
-                said("assistant", "B."),
-                said("assistant", "C", call("a")),
-                said("tool", result("a", "b")),
+                message_of("user", "A?"),
+                message_of("assistant", "B."),
+                message_of("assistant", "C", call("a")),
+                message_of("tool", result("a", "b")),
             ],
             [
                 SYSTEM,
@@ -112,20 +121,20 @@ def called(identifier: str, arguments: object) -> JSONObject:
     ],
 )
 def test_messages(turns: list[Message], expected: list[JSONObject]) -> None:
-    asking = asked(*turns)
+    asking = call_of(*turns)
     assert [
         message for message in messages(asking.request, "", asking.losses) if message["role"] != "skipped"
     ] == expected
 
 
 def test_instructions_stand_behind_what_the_system_says() -> None:
-    asking = asked(said("system", "Be brief."), "Hi")
+    asking = call_of(message_of("system", "Be brief."), "Hi")
     assert messages(asking.request, "Reply in JSON.", asking.losses)[0]["content"] == "Be brief.\n\nReply in JSON."
 
 
 def test_what_is_no_text_is_lost_and_told() -> None:
     picture = Image(source=Remote(url="https://example.org/a.png"))
-    asking = asked(said("user", "Hi", picture), said("assistant", Reasoning(text="Hm."), "Yes?"), "Well?")
+    asking = call_of(message_of("user", "Hi", picture), message_of("assistant", Reasoning(text="Hm."), "Yes?"), "Well?")
     found = messages(asking.request, "", asking.losses)
     assert [message["content"] for message in found[1:]] == ["Hi", "Yes?", "Well?"]
     why = "the embedded model reads text only"
@@ -136,7 +145,7 @@ def test_what_is_no_text_is_lost_and_told() -> None:
 
 
 def test_nothing_to_read_is_refused() -> None:
-    asking = asked(said("user"))
+    asking = call_of(message_of("user"))
     with pytest.raises(FailureError) as raised:
         messages(asking.request, "", asking.losses)
     assert raised.value.failure.param == "$.messages"

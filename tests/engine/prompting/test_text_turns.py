@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.running import asked, said
+from tests.engine.running import call_of, message_of
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.prompting.text_turns import DEFAULT_SYSTEM, TemplateTurn, ends_in_results, turns
 from xenoglot.errors import FailureError
@@ -39,14 +39,19 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
 @pytest.mark.parametrize(
     ("messages", "expected"),
     [
-        pytest.param([said("user", "Hi")], [SYSTEM, TemplateTurn("user", "Hi")], id="system-supplied"),
+        pytest.param([message_of("user", "Hi")], [SYSTEM, TemplateTurn("user", "Hi")], id="system-supplied"),
         pytest.param(
-            [said("system", "Be brief."), said("developer", "Be kind."), said("user", "Hi", "there")],
+            [message_of("system", "Be brief."), message_of("developer", "Be kind."), message_of("user", "Hi", "there")],
             [TemplateTurn("system", "Be brief.\n\nBe kind."), TemplateTurn("user", "Hi\nthere")],
             id="neighbours-joined",
         ),
         pytest.param(
-            [said("user", "Hi"), said("assistant", "Yes?"), said("system", "Now be rude."), said("user", "Well?")],
+            [
+                message_of("user", "Hi"),
+                message_of("assistant", "Yes?"),
+                message_of("system", "Now be rude."),
+                message_of("user", "Well?"),
+            ],
             [
                 SYSTEM,
                 TemplateTurn("user", "Hi"),
@@ -57,7 +62,11 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
             id="system-in-the-middle",
         ),
         pytest.param(
-            [said("user", "Weather?"), said("assistant", call("1")), said("tool", result("1", "21 C"))],
+            [
+                message_of("user", "Weather?"),
+                message_of("assistant", call("1")),
+                message_of("tool", result("1", "21 C")),
+            ],
             [
                 SYSTEM,
                 TemplateTurn(
@@ -70,9 +79,9 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
         ),
         pytest.param(
             [
-                said("user", "Weather?"),
-                said("assistant", "Let me see.", call("1"), call("2", "{}")),
-                said("user", result("1", "21 C"), result("2", "no such city", is_error=True), "In one word."),
+                message_of("user", "Weather?"),
+                message_of("assistant", "Let me see.", call("1"), call("2", "{}")),
+                message_of("user", result("1", "21 C"), result("2", "no such city", is_error=True), "In one word."),
             ],
             [
                 SYSTEM,
@@ -88,11 +97,11 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
         ),
         pytest.param(
             [
-                said("user", "A?"),
-                said("assistant", call("1")),
-                said("tool", result("1", "b")),
-                said("assistant", "B."),
-                said("user", "C?"),
+                message_of("user", "A?"),
+                message_of("assistant", call("1")),
+                message_of("tool", result("1", "b")),
+                message_of("assistant", "B."),
+                message_of("user", "C?"),
             ],
             [
                 SYSTEM,
@@ -107,8 +116,8 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
         ),
         pytest.param(
             [
-                said("user", "A?"),
-                said("assistant", call("1"), ToolCall(id="2", name="sh", arguments='l"s', kind="custom")),
+                message_of("user", "A?"),
+                message_of("assistant", call("1"), ToolCall(id="2", name="sh", arguments='l"s', kind="custom")),
             ],
             [
                 SYSTEM,
@@ -121,7 +130,7 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
             id="call-without-result",
         ),
         pytest.param(
-            [said("tool", ToolResult(call_id="gone", content=(Text(text="5"),)))],
+            [message_of("tool", ToolResult(call_id="gone", content=(Text(text="5"),)))],
             [
                 SYSTEM,
                 TemplateTurn("user", "The function returned: 5\nAnswer the question with this result in one sentence."),
@@ -130,14 +139,14 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
         ),
         pytest.param(
             [
-                said("user", File(source=Plain(text="a page")), File(source=Nested(parts=(Text(text="b"),)))),
-                said("user"),
+                message_of("user", File(source=Plain(text="a page")), File(source=Nested(parts=(Text(text="b"),)))),
+                message_of("user"),
             ],
             [SYSTEM, TemplateTurn("user", "a page\nb")],
             id="documents-that-are-text",
         ),
         pytest.param(
-            [said("user", "A?"), said("assistant", Refusal(text="No."))],
+            [message_of("user", "A?"), message_of("assistant", Refusal(text="No."))],
             [SYSTEM, TemplateTurn("user", "A?"), TemplateTurn("assistant", "No.")],
             id="refusal-and-prefill",
         ),
@@ -145,12 +154,12 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
 )
 def test_turns(messages: list[Message], expected: list[TemplateTurn]) -> None:
     losses = Losses()
-    assert turns(asked(*messages).request, "", losses) == expected
+    assert turns(call_of(*messages).request, "", losses) == expected
     assert list(losses) == []
 
 
 def test_instructions_follow_what_the_system_says() -> None:
-    request = asked(said("system", "Be brief."), "Hi").request
+    request = call_of(message_of("system", "Be brief."), "Hi").request
     assert turns(request, "Call f.", Losses())[0] == TemplateTurn("system", "Be brief.\n\nCall f.")
 
 
@@ -199,31 +208,33 @@ def test_instructions_follow_what_the_system_says() -> None:
 )
 def test_what_the_model_cannot_read_is_told(part: Part, loss: Loss) -> None:
     losses = Losses()
-    turns(asked(said("user", "Look:", part)).request, "", losses)
+    turns(call_of(message_of("user", "Look:", part)).request, "", losses)
     assert list(losses) == [Loss(f"$.messages[0]{loss.where}", loss.what, loss.how, loss.why)]
 
 
 def test_names_of_people_are_told() -> None:
     losses = Losses()
     message = Message(role="user", name="Ann", content=(Text(text="Hi"),), extra=Extra(dialect="d", fields={"odd": 1}))
-    turns(asked(message).request, "", losses)
+    turns(call_of(message).request, "", losses)
     assert list(losses) == [
         Loss("$.messages[0]", "odd", "dropped", "only d has it"),
         Loss("$.messages[0]", "name", "dropped", "the embedded model knows roles, not names"),
     ]
 
 
-@pytest.mark.parametrize("messages", [[], [said("user")], [said("user", PICTURE)]], ids=["none", "empty", "picture"])
+@pytest.mark.parametrize(
+    "messages", [[], [message_of("user")], [message_of("user", PICTURE)]], ids=["none", "empty", "picture"]
+)
 def test_nothing_to_read_is_refused(messages: list[Message]) -> None:
     with pytest.raises(FailureError) as raised:
-        turns(asked(*messages).request, "", Losses())
+        turns(call_of(*messages).request, "", Losses())
     assert raised.value.failure.param == "$.messages"
     assert raised.value.failure.kind == "invalid_request"
 
 
 def test_whether_results_come_last() -> None:
-    one = said("tool", result("1", "x"))
-    assert [ends_in_results(asked(*messages).request) for messages in ([], ["a"], ["a", one], [one, "a"])] == [
+    one = message_of("tool", result("1", "x"))
+    assert [ends_in_results(call_of(*messages).request) for messages in ([], ["a"], ["a", one], [one, "a"])] == [
         False,
         False,
         True,

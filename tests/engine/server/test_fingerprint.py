@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import asked, events
+from tests.engine.running import call_of, events
 from xenoglot.engine.server.fingerprint import fingerprint
 from xenoglot.engine.server.server_process import Settings
 from xenoglot.engine.server.weights import Weights
@@ -38,7 +38,7 @@ def test_findings_f_it_tells_weights_and_templates_apart(tmp_path: Path) -> None
 async def test_findings_f_answers_of_openai_have_it(
     engine: Engine, weights: Weights, dialect: str, *, tells: bool
 ) -> None:
-    call = replace(asked("Hi", sampling=Sampling(max_tokens=1)), dialect=dialect)
+    call = replace(call_of("Hi", sampling=Sampling(max_tokens=1)), dialect=dialect)
     (started,) = [event for event in await events(engine, call) if isinstance(event, Started)]
     found = None if started.extra is None else started.extra.fields["system_fingerprint"]
     assert (found is not None) == tells

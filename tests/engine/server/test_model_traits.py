@@ -12,7 +12,7 @@ from xenoglot.text.syntax import ReasoningSyntax
 THINK = ReasoningSyntax(open=("<think>",), close=("</think>",), calls=True, line=True)
 
 
-def told(manner: ModelTraits) -> tuple[bool, str | None, str | None, ReasoningSyntax | None]:
+def shown_traits(manner: ModelTraits) -> tuple[bool, str | None, str | None, ReasoningSyntax | None]:
     """Whether it takes tools, its family, the marker of its calls, the tags of its thoughts."""
     family = manner.syntax.name if manner.syntax else None
     return manner.tools, family, manner.form.marker if manner.form else None, manner.thoughts
@@ -40,7 +40,7 @@ def test_what_is_known_of_weights(
     policy: str,
     expected: tuple[bool, str | None, str | None, ReasoningSyntax | None],
 ) -> None:
-    assert told(traits_of(template, model, policy)) == expected
+    assert shown_traits(traits_of(template, model, policy)) == expected
 
 
 def test_a_syntax_that_nobody_knows() -> None:

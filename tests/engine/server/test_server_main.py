@@ -18,7 +18,7 @@ from tests.engine.workers import (
     full_pipe,
     line,
     new_socket,
-    say,
+    send_line,
     wait_for_end,
     watched,
     worker,
@@ -69,7 +69,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, content: bytes | Non
     if content is not None:
         path.write_bytes(content)
     with worker() as process:
-        report = json.loads(say(process, line({**GOOD, "model": str(path)})))
+        report = json.loads(send_line(process, line({**GOOD, "model": str(path)})))
         status = process.wait(LONG)
     message = "the runtime cannot load the model file: it is damaged, or of a kind that it does not know"
     assert (report, status) == ({"error": "model", "message": message}, 2)
@@ -81,7 +81,7 @@ def test_what_the_runtime_logged_is_out_before_the_worker_leaves(tmp_path: Path)
     log, sink = full_pipe()
     with log, worker(stderr=sink) as process:
         os.close(sink)
-        say(process, line({**GOOD, "model": str(path)}))
+        send_line(process, line({**GOOD, "model": str(path)}))
         assert b"failed to load model" in log.read()
         assert process.wait(LONG) == 2
 
@@ -91,14 +91,14 @@ def test_a_truncated_model_is_refused(tmp_path: Path, weights: Weights) -> None:
     with weights.path.open("rb") as file:
         path.write_bytes(file.read(10_000_000))
     with worker() as process:
-        report = json.loads(say(process, line({**GOOD, "model": str(path)})))
+        report = json.loads(send_line(process, line({**GOOD, "model": str(path)})))
     message = "the runtime cannot load the model file: it is damaged, or of a kind that it does not know"
     assert report == {"error": "model", "message": message}
 
 
 def test_says_what_to_install_where_the_runtime_is_missing() -> None:
     with worker([PYTHON, "-S", *COMMAND[1:]]) as process:
-        report = json.loads(say(process, line(GOOD)))
+        report = json.loads(send_line(process, line(GOOD)))
     assert report == {"error": "runtime", "message": "xllamacpp is not installed: pip install 'xenoglot[local]'"}
 
 
@@ -129,14 +129,14 @@ def test_says_what_to_install_where_a_library_is_missing(tmp_path: Path, loader:
     """The loader's failure is scripted: a module of the runtime's name that cannot be imported."""
     (tmp_path / "xllamacpp.py").write_text(f"import os\nraise ImportError({loader})\n")
     with worker(environ={**os.environ, "PYTHONPATH": str(tmp_path)}) as process:
-        report = json.loads(say(process, line(GOOD)))
+        report = json.loads(send_line(process, line(GOOD)))
     assert report == {"error": "library", "message": message}
 
 
 def test_serves_until_its_input_ends_and_takes_its_socket_along(weights: Weights) -> None:
     path = new_socket()
     with worker() as process:
-        assert json.loads(say(process, line(configuration(weights, path)))) == {"address": f"unix://{path}"}
+        assert json.loads(send_line(process, line(configuration(weights, path)))) == {"address": f"unix://{path}"}
         with watched(path) as connection:
             end_input(process)
             wait_for_end(connection)
@@ -155,7 +155,7 @@ def test_leaves_while_it_loads_when_its_input_ends(weights: Weights) -> None:
 def test_ignores_what_follows_its_line(weights: Weights) -> None:
     path = new_socket()
     with worker() as process:
-        assert json.loads(say(process, line(configuration(weights, path)) + b"\xff" * 100_000)) == {
+        assert json.loads(send_line(process, line(configuration(weights, path)) + b"\xff" * 100_000)) == {
             "address": f"unix://{path}"
         }
         end_input(process)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from tests.backends.wire import answering, response, serving
+from tests.backends.wire import respond_with, response, serving
 from tests.gateway.running_gateway import RunningGateway, config_for
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.http.proxies import read_proxy
@@ -113,7 +113,7 @@ def test_a_configuration_shows_no_password() -> None:
 
 async def test_an_upstream_is_asked_through_its_proxy() -> None:
     listed = response(b'{"object":"list","data":[{"id":"far","object":"model"}]}', "content-type: application/json")
-    async with serving(answering(listed)) as wire:
+    async with serving(respond_with(listed)) as wire:
         environ = {"CORPORATE": wire.url.replace("//", "//me:s3cret@")}
         said = plain(base_url="http://model.test/v1", proxy_env="CORPORATE")
         async with build_gateway(check(said, environ, "here")) as gateway:
@@ -142,7 +142,7 @@ WHO = b"HTTP/1.1 407 Who at proxy.secret\r\ncontent-length: 0\r\n\r\n"
 async def test_clients_are_answered_through_a_proxy(gateway_server: Callable[..., RunningGateway]) -> None:
     json, stream = "content-type: application/json", "content-type: text/event-stream"
     said = [response(ANSWER, json), response(STREAM, stream), response(ANSWER, json), WHO]
-    async with serving(answering(*said)) as wire:
+    async with serving(respond_with(*said)) as wire:
         transport = Transport(proxy=read_proxy(wire.url.replace("//", "//me:s3cret@")))
         remote = Remote("main", get("chat"), "http://model.test/v1", transport=transport, keys=["k3y"])
         running = gateway_server({"main": remote}, config_for("main"))

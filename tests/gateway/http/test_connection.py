@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import LINGER_NOT, becomes, leakless, on_each_loop, push, turns
+from tests.backends.wire import LINGER_NOT, advance, becomes, leakless, on_each_loop, turns
 from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, PATHS, BlockingBackend
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
@@ -190,7 +190,7 @@ async def test_u13_a_stream_that_only_its_end_would_end_is_reset_when_it_fails(l
         else:
             stage.server.application.stop_now()
             assert b'"error"' in await client.read_until(b"stopped")
-            await push(LINGER_SECONDS + SWEEP_SECONDS)
+            await advance(LINGER_SECONDS + SWEEP_SECONDS)
         assert (await client.read_to_end()).endswith(b"<reset>")
 
 
@@ -255,7 +255,7 @@ async def test_r62_who_leaves_is_noticed_behind_requests_that_are_not_read_yet(h
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
         client.writer.transport.abort()
         await turns()
-        await push(SWEEP_SECONDS)
+        await advance(SWEEP_SECONDS)
         await becomes(set(), lambda: stage.server.tasks)
         assert backend.cancelled.is_set()
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from tests.backends.wire import ClockLoop
+from tests.backends.wire import ManualClockLoop
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
@@ -119,7 +119,7 @@ class Recording(HTTPServer[Gateway]):
 class ServerWithoutSocket:
     """A server without a door."""
 
-    def __init__(self, loop: ClockLoop) -> None:
+    def __init__(self, loop: ManualClockLoop) -> None:
         self._loop = loop
         self._server = Recording(Gateway(config_for("scripted"), {"scripted": Scripted(HELLO)}))
         self._server.loop = loop
@@ -165,7 +165,7 @@ async def _turns(transport: Memory) -> None:
 @pytest.fixture(scope="module")
 def server() -> Generator[ServerWithoutSocket]:
     """Give a server."""
-    loop = ClockLoop()
+    loop = ManualClockLoop()
     yield ServerWithoutSocket(loop)
     loop.close()
 

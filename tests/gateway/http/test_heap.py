@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import becomes, leakless, push
+from tests.backends.wire import advance, becomes, leakless
 from tests.gateway.scripted_backends import CHAT, HELLO, BlockingBackend
 from tests.gateway.server_on_loop import post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
@@ -58,13 +58,13 @@ async def test_c06_a_server_returns_memory_in_a_thread_once_its_requests_are_gon
         client = await stage.connect()
         client.send(post_bytes("/v1/chat/completions", CHAT))
         for _ in range(20):
-            await push(1.0)
+            await advance(1.0)
         assert trimmed == []
         await client.close()
         for _ in range(20):
-            await push(1.0)
+            await advance(1.0)
         await becomes([False], lambda: trimmed)
     async with serve_on_loop(Scripted(HELLO)):
         for _ in range(20):
-            await push(1.0)
+            await advance(1.0)
     assert trimmed == [False]

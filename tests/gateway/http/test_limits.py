@@ -11,7 +11,7 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import becomes, leakless, on_each_loop, push, turns
+from tests.backends.wire import advance, becomes, leakless, on_each_loop, turns
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import CHAT, HELLO, MESSAGES, BlockingBackend, EndlessBackend
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, RawConnection, ServerOnLoop, post_bytes, serve_on_loop
@@ -75,7 +75,7 @@ async def test_c07_a_head_has_its_time_however_it_trickles() -> None:
         slow, other = await stage.connect(), await stage.connect()
         for byte in HEALTH[:12]:
             slow.send(bytes((byte,)))
-            await push(2.0)
+            await advance(2.0)
         assert responses(await slow.read_to_end()) == [408]
         other.send(HEALTH)
         assert HEALTHY in await other.read_until(HEALTHY)
@@ -92,7 +92,7 @@ async def test_c07_a_body_has_to_come_at_a_rate() -> None:
         for second in range(30):
             fast.send(data[:20])
             slow.send(b"x")
-            await push(1.0)
+            await advance(1.0)
             if second == 21:
                 assert responses(await slow.read_to_end()) == [408]
         assert len(stage.server.connections) == 1
@@ -105,7 +105,7 @@ async def test_c07_a_body_has_to_come_to_its_end() -> None:
         client.send(post_bytes(CHAT_PATH, b"x" * 1_000_000)[:-999_999])
         for _ in range(8):
             client.send(b"x" * 100)
-            await push(10.0)
+            await advance(10.0)
         assert responses(await client.read_to_end()) == [408]
 
 
@@ -113,13 +113,13 @@ async def test_c07_a_body_has_to_come_to_its_end() -> None:
 async def test_a_connection_without_a_request_is_closed_in_time() -> None:
     async with serve_on_loop(Scripted(HELLO), idle_seconds=75.0) as stage:
         fresh, used = await stage.connect(), await stage.connect()
-        await push(70.0)
+        await advance(70.0)
         used.send(HEALTH)
         await used.read_until(HEALTHY)
-        await push(10.0)
+        await advance(10.0)
         assert await fresh.read_to_end() == b""
         assert len(stage.server.connections) == 1
-        await push(70.0)
+        await advance(70.0)
         assert await used.read_to_end() == b""
 
 
@@ -152,8 +152,8 @@ async def test_c06_a_client_that_reads_nothing_is_broken_off_with_its_source() -
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's have it
         client.send(post_bytes(CHAT_PATH, {**CHAT, "stream": True}))
         await _standing_still(backend)
-        await push(61.0)
-        await push(61.0)
+        await advance(61.0)
+        await advance(61.0)
         await becomes(set(), lambda: stage.server.tasks)
         assert stage.server.connections == set()
 
@@ -197,8 +197,8 @@ async def test_c06_who_reads_no_answers_gets_no_more_of_them_and_is_not_read_fro
 async def test_c06_who_reads_no_answers_is_broken_off() -> None:
     async with serve_on_loop(Scripted(HELLO), stall_seconds=60.0) as stage:
         await _pipelining(stage, 1_200)
-        await push(61.0)
-        await push(61.0)
+        await advance(61.0)
+        await advance(61.0)
         await becomes(set(), lambda: stage.server.connections)
 
 
@@ -221,7 +221,7 @@ async def test_c07_empty_lines_gain_no_time() -> None:
         client = await stage.connect()
         client.send(b"\r")
         for _ in range(4):
-            await push(6.0)
+            await advance(6.0)
             client.send(b"\n\r")
         assert responses(await client.read_to_end()) == [408]
 
@@ -239,7 +239,7 @@ async def test_c07_a_deadline_that_cannot_be_looked_at_stops_no_other(monkeypatc
             patch.setattr(ClientConnection, "look", look)
             with pytest.raises(RuntimeError):
                 stage.server._sweep()
-        await push(6.0)
+        await advance(6.0)
         assert await client.read_to_end() == b""
 
 
@@ -324,10 +324,10 @@ async def test_k17_without_descriptors_the_line_stands_still_and_goes_on(
         await turns(200)
         assert (listener.asked, len(stage.server.connections)) == (2, 0)  # and now there is none to evict
         assert await idle.read_to_end() in (b"", b"<reset>")
-        await push(PAUSE_SECONDS)
+        await advance(PAUSE_SECONDS)
         await turns(200)
         assert listener.asked == 3
-        await push(PAUSE_SECONDS)
+        await advance(PAUSE_SECONDS)
         assert HEALTHY in await coming.read_until(HEALTHY)
     told = [line for line in caplog.messages if line.startswith("no connection can be taken for now")]
     assert len(told) == 1
@@ -353,7 +353,7 @@ async def test_k17_nobody_makes_room_where_room_is_not_what_is_wanting() -> None
         coming = RawConnection(*await asyncio.open_connection(*stage._address))
         stage.clients.append(coming)
         await turns(200)
-        await push(PAUSE_SECONDS)
+        await advance(PAUSE_SECONDS)
         for client in (coming, idle):
             client.send(HEALTH)
             assert HEALTHY in await client.read_until(HEALTHY)
@@ -393,7 +393,7 @@ async def test_findings_11_half_a_head_delays_no_drain() -> None:
         stage.server.stop_accepting()
         await turns(100)
         assert len(stage.server.connections) == 1  # the rest may be on its way
-        await push(SLOW_SECONDS)
+        await advance(SLOW_SECONDS)
         assert await half.read_to_end() == b""
         await becomes(set(), lambda: stage.server.connections)
 
@@ -424,7 +424,7 @@ async def test_findings_11_half_a_body_delays_no_drain_and_one_that_comes_is_wai
         for number in (5, 4, 3):
             fast.send(request[-(number + 1) * SLOW_BYTES : -number * SLOW_BYTES])
             await turns(200)
-            await push(SLOW_SECONDS - 0.25)
+            await advance(SLOW_SECONDS - 0.25)
         refused = await half.read_to_end()
         assert (responses(refused), b"the gateway is being stopped" in refused) == ([503], True)
         fast.send(request[-3 * SLOW_BYTES :])
@@ -441,7 +441,7 @@ async def test_findings_11_slow_bodies_make_room() -> None:
         assert responses(await stage.exchange(post_bytes(CHAT_PATH, CHAT))) == [503]  # both may yet come
         await stage.clients[-1].close()
         await becomes(2, lambda: len(stage.server.connections))
-        await push(SLOW_SECONDS)
+        await advance(SLOW_SECONDS)
         fast.send(b"x" * SLOW_BYTES)
         await turns(200)
         assert responses(await stage.exchange(post_bytes(CHAT_PATH, CHAT, "Connection: close"))) == [200]

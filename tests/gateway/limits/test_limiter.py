@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.wire import ClockLoop, becomes, leakless, push, turns
+from tests.backends.wire import ManualClockLoop, advance, becomes, leakless, turns
 from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.limiter import UNLIMITED, MemoryLimiter
@@ -56,11 +56,11 @@ async def test_k08_a_window_lets_in_whoever_waits_when_it_opens() -> None:
     tasks = [come(limits, MINUTE) for _ in range(5)]
     await turns()
     assert states(tasks) == "iiwww"
-    await push(59.9)
+    await advance(59.9)
     assert states(tasks) == "iiwww"
-    await push(0.1)
+    await advance(0.1)
     assert states(tasks) == "iiiiw"
-    await push(40.0)
+    await advance(40.0)
     failure = tasks[4].exception()
     assert isinstance(failure, FailureError)
     assert (failure.failure.kind, round(failure.failure.retry_after or 0, 6)) == ("rate_limit", 20.0)
@@ -81,7 +81,7 @@ async def test_who_waits_for_a_place_and_then_for_a_window_is_called() -> None:
     tasks[1].result().drop()
     assert limits._timer is not None
     assert limits._timer.when() == asyncio.get_running_loop().time() + 60.0
-    await push(60.0)
+    await advance(60.0)
     assert states(tasks) == "iii"
     drop(tasks)
     assert is_idle(limits)
@@ -93,12 +93,12 @@ async def test_k09_who_waits_too_long_for_a_place_is_told_to_come_again() -> Non
     tasks = [come(limits, PLACE), come(limits, PLACE), come(limits, PLACE, patience=3.0), come(limits, PLACE)]
     await turns()
     assert limits.measures().waiting == {"upstream": 3}
-    await push(3.0)
+    await advance(3.0)
     assert states(tasks) == "iwrw"
     tasks[0].result().drop()
     await turns()
     assert states(tasks) == "iirw"
-    await push(27.0)
+    await advance(27.0)
     assert states(tasks) == "iirr"
     for task in tasks[2:]:
         failure = task.exception()
@@ -159,7 +159,7 @@ async def test_k09_a_turn_that_comes_with_the_deadline_counts() -> None:
     await turns()
     loop = asyncio.get_running_loop()
     loop.call_at(loop.time() + 5.0, first.result().drop)
-    await push(5.0)
+    await advance(5.0)
     assert states([second]) == "i"
     drop([second])
     assert is_idle(limits)
@@ -253,7 +253,7 @@ class Storm:
         if what == "come":
             self.come(number, owner)
         elif what == "wait":
-            await push(number / 8)
+            await advance(number / 8)
         elif self.tasks and what == "leave":
             self.gates[number % len(self.gates)].set()
         elif self.tasks:
@@ -264,7 +264,7 @@ class Storm:
         """Let everybody leave; gives how it ended for each."""
         for gate in self.gates:
             gate.set()
-        await push(40.0)
+        await advance(40.0)
         return await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
@@ -282,5 +282,5 @@ async def storm(steps: list[tuple[str, int, str]]) -> None:
 @settings(max_examples=80, deadline=None)
 @given(STORM)
 def test_k10_a_storm_leaves_nothing_behind(steps: list[tuple[str, int, str]]) -> None:
-    with asyncio.Runner(loop_factory=ClockLoop) as runner:
+    with asyncio.Runner(loop_factory=ManualClockLoop) as runner:
         runner.run(storm(steps))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import ClockLoop, leakless, push, turns
+from tests.backends.wire import ManualClockLoop, advance, leakless, turns
 from xenoglot.gateway.limits.redis_timeout import PERIODS, SilenceTimeout
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def read_response(wire: socket.socket) -> bytes:
 def passes(seconds: float) -> None:
     """Let time pass without the loop turning: the process gets no CPU."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, ClockLoop)
+    assert isinstance(loop, ManualClockLoop)
     loop.now += seconds
 
 
@@ -49,7 +49,7 @@ async def test_findings_7_an_answer_that_is_there_when_the_timer_fires_counts() 
     with pair() as (here, there):
         asking = asyncio.create_task(SilenceTimeout(SECONDS).within(read_response(here)))
         for _ in range(PERIODS - 1):
-            await push(SECONDS)
+            await advance(SECONDS)
         await turns()
         there.send(b"ok")
         passes(SECONDS)  # the last timer is due, and the answer is there: both in one turn of the loop
@@ -60,7 +60,7 @@ async def test_findings_7_an_answer_that_is_there_when_the_timer_fires_counts() 
 async def test_findings_7_a_single_pause_loses_nobody() -> None:
     with pair() as (here, there):
         asking = asyncio.create_task(SilenceTimeout(SECONDS).within(read_response(here)))
-        await push(100 * SECONDS)
+        await advance(100 * SECONDS)
         assert not asking.done()
         there.send(b"ok")
         assert await asking == b"ok"
@@ -72,7 +72,7 @@ async def test_a_silent_server_is_lost_after_so_many_periods() -> None:
         asking = asyncio.create_task(SilenceTimeout(SECONDS).within(read_response(here)))
         for _ in range(PERIODS):
             assert not asking.done()
-            await push(SECONDS)
+            await advance(SECONDS)
         with pytest.raises(TimeoutError):
             await asking
 
@@ -85,7 +85,7 @@ async def test_findings_7_who_stands_in_line_is_not_late_while_others_are_answer
         for number in range(10):
             await turns()
             assert await patience.within(asyncio.sleep(0, number)) == number
-            await push(SECONDS)
+            await advance(SECONDS)
         assert not asking.done()
         there.send(b"ok")
         assert await asking == b"ok"

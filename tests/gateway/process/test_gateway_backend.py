@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, refusal, streamed
+from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, error_answer, streamed
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.sync import Client
 from xenoglot.errors import (
@@ -21,7 +21,7 @@ from xenoglot.model.json import JSONObject
 from xenoglot.python_gateway import configured
 from xenoglot.testing import Respond, ScriptRule, Upstream
 
-BUSY = refusal(503, {"message": "busy"})
+BUSY = error_answer(503, {"message": "busy"})
 ONCE = {"attempts": 1}
 
 
@@ -63,7 +63,7 @@ async def test_the_first_name_is_the_usual_one() -> None:
 async def test_errors_are_typed() -> None:
     async with (
         Upstream(BUSY) as first,
-        Upstream(refusal(401, {"message": "key sk-1"})) as second,
+        Upstream(error_answer(401, {"message": "key sk-1"})) as second,
         AsyncClient(configured(two(first, second)), model="fast") as client,
     ):
         with pytest.raises(UpstreamError, match="refused the gateway's credentials"):

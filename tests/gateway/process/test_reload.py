@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import becomes, leakless, push, turns
+from tests.backends.wire import advance, becomes, leakless, turns
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, BlockingBackend
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, ServerOnLoop, post_bytes, serve_on_loop
@@ -248,13 +248,13 @@ async def test_k14_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
     async with serve_on_loop(told.backend, source.load()) as stage:
         reloader = Reloader(stage.server, source, told.assemble, AsyncExitStack())
         reloader.watch()
-        await push(2.0)
+        await advance(2.0)
         assert reloader._task is None
         file.write_text(said.format(4.25))
-        await push(2.0)
+        await advance(2.0)
         await becomes(4.25, lambda: stage.server.application.config.server.ping_interval)
         file.unlink()
-        await push(2.0)
+        await advance(2.0)
         await becomes(1, lambda: int(reloader._task is None or reloader._task.done()))
         assert stage.server.application.config.server.ping_interval == 4.25
         await reloader.aclose()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from tests.providers.quirky import MODEL, Quirky, asked_of
+from tests.providers.quirky import MODEL, Quirky, probe_report
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.providers import catalog
@@ -62,7 +62,7 @@ def consistent(target: Target) -> Target:
 
 def probed(server: Quirky, *dialects: str, images: bool = True) -> Report:
     """What is found of a server in some dialects, or in all."""
-    return asked_of(server, probe(ProbeOptions(base_url="http://server", dialects=dialects, images=images)))
+    return probe_report(server, probe(ProbeOptions(base_url="http://server", dialects=dialects, images=images)))
 
 
 def found(report: Report, dialect: str = "chat") -> JSONObject:

@@ -55,7 +55,7 @@ USAGE = Usage(input_tokens=3, output_tokens=4)
 SAYS = "Give the final answer by calling this tool: its arguments are the answer."
 
 
-def asked(**fields: object) -> Request:
+def request_with(**fields: object) -> Request:
     return Request(**{"model": "m", "messages": (ASK,), **fields})  # type: ignore[arg-type]
 
 
@@ -73,30 +73,30 @@ def forced(*names: str) -> ToolChoice:
 
 TOOLS = {
     "no other tools": (
-        asked(output=schema()),
-        asked(tools=(tool(),), tool_choice=forced("person"), parallel_tool_calls=False),
+        request_with(output=schema()),
+        request_with(tools=(tool(),), tool_choice=forced("person"), parallel_tool_calls=False),
         ("person", False),
     ),
     "pitfall-28 no name": (
-        asked(output=schema(name=None)),
-        asked(tools=(tool(name="final_answer"),), tool_choice=forced("final_answer"), parallel_tool_calls=False),
+        request_with(output=schema(name=None)),
+        request_with(tools=(tool(name="final_answer"),), tool_choice=forced("final_answer"), parallel_tool_calls=False),
         ("final_answer", False),
     ),
     "a name that no server takes": (
-        asked(output=schema(name="a person")),
-        asked(
+        request_with(output=schema(name="a person")),
+        request_with(
             tools=(tool(name="a_person_df381eb4"),), tool_choice=forced("a_person_df381eb4"), parallel_tool_calls=False
         ),
         ("a_person_df381eb4", False),
     ),
     "pitfall-47 no object": (
-        asked(output=schema(NUMBERS)),
-        asked(tools=(tool(ENVELOPE),), tool_choice=forced("person"), parallel_tool_calls=False),
+        request_with(output=schema(NUMBERS)),
+        request_with(tools=(tool(ENVELOPE),), tool_choice=forced("person"), parallel_tool_calls=False),
         ("person", True),
     ),
     "any JSON": (
-        asked(output=OutputFormat(kind="json")),
-        asked(
+        request_with(output=OutputFormat(kind="json")),
+        request_with(
             tools=(tool({"type": "object"}, "final_answer", strict=None),),
             tool_choice=forced("final_answer"),
             parallel_tool_calls=False,
@@ -104,8 +104,8 @@ TOOLS = {
         ("final_answer", False),
     ),
     "a description": (
-        asked(output=OutputFormat(kind="json_schema", schema=PERSON, name="p", description="Whoever it was.")),
-        asked(
+        request_with(output=OutputFormat(kind="json_schema", schema=PERSON, name="p", description="Whoever it was.")),
+        request_with(
             tools=(Tool(name="p", description=f"{SAYS}\n\nWhoever it was.", parameters=PERSON),),
             tool_choice=forced("p"),
             parallel_tool_calls=False,
@@ -113,23 +113,23 @@ TOOLS = {
         ("p", False),
     ),
     "other tools": (
-        asked(output=schema(), tools=(WEATHER,)),
-        asked(tools=(WEATHER, tool()), tool_choice=forced()),
+        request_with(output=schema(), tools=(WEATHER,)),
+        request_with(tools=(WEATHER, tool()), tool_choice=forced()),
         ("person", False),
     ),
     "other tools, of which some may be called": (
-        asked(output=schema(), tools=(WEATHER,), tool_choice=ToolChoice(mode="auto", names=("weather",))),
-        asked(tools=(WEATHER, tool()), tool_choice=forced("weather", "person")),
+        request_with(output=schema(), tools=(WEATHER,), tool_choice=ToolChoice(mode="auto", names=("weather",))),
+        request_with(tools=(WEATHER, tool()), tool_choice=forced("weather", "person")),
         ("person", False),
     ),
     "other tools, of which none may be called": (
-        asked(output=schema(), tools=(WEATHER,), tool_choice=ToolChoice(mode="none")),
-        asked(tools=(WEATHER, tool()), tool_choice=forced("person")),
+        request_with(output=schema(), tools=(WEATHER,), tool_choice=ToolChoice(mode="none")),
+        request_with(tools=(WEATHER, tool()), tool_choice=forced("person")),
         ("person", False),
     ),
     "another tool of that name": (
-        asked(output=schema(name="weather"), tools=(WEATHER,)),
-        asked(tools=(WEATHER, tool(name="weather_2")), tool_choice=forced()),
+        request_with(output=schema(name="weather"), tools=(WEATHER,)),
+        request_with(tools=(WEATHER, tool(name="weather_2")), tool_choice=forced()),
         ("weather_2", False),
     ),
 }
@@ -146,14 +146,14 @@ def test_the_schema_becomes_a_tool(request_: Request, made: Request, reading: tu
 @pytest.mark.parametrize("ask", [as_tool, as_prompt])
 def test_what_only_the_dialect_knows_of_the_output_is_told(ask: Callable[[Request, Losses], JSONPrompt]) -> None:
     losses = Losses()
-    ask(asked(output=OutputFormat(kind="json", extra=Extra(dialect="chat", fields={"lazy": True}))), losses)
+    ask(request_with(output=OutputFormat(kind="json", extra=Extra(dialect="chat", fields={"lazy": True}))), losses)
     assert next(iter(losses)) == Loss("$.output", "lazy", "dropped", "only chat has it")
 
 
 def test_a_client_that_demands_a_call_gets_one_of_its_own_tools() -> None:
     losses = Losses()
-    request = asked(output=schema(), tools=(WEATHER,), tool_choice=forced("weather"))
-    made = asked(tools=(WEATHER,), tool_choice=forced("weather"))
+    request = request_with(output=schema(), tools=(WEATHER,), tool_choice=forced("weather"))
+    made = request_with(tools=(WEATHER,), tool_choice=forced("weather"))
     assert as_tool(request, losses) == JSONPrompt(request=made, judged=False)
     why = "a tool call is demanded: no answer is asked for beside it"
     assert list(losses) == [Loss("$.output", "kind", "emulated", why)]
@@ -166,17 +166,17 @@ TOLD = (
 TOLD_JSON = "Answer with one JSON object, and with nothing else: no words around it, no code fence."
 PROMPTS = {
     "no system turn": (
-        asked(output=schema()),
+        request_with(output=schema()),
         (Message(role="system", content=(Text(text=TOLD),)), ASK),
         {"$.messages[1].content[0]": "$.messages[0].content[0]", "$.messages[0].content[0]": None},
     ),
     "a system turn": (
-        asked(output=schema(), messages=(SYSTEM, ASK)),
+        request_with(output=schema(), messages=(SYSTEM, ASK)),
         (Message(role="system", content=(*SYSTEM.content, Text(text=TOLD))), ASK),
         {"$.messages[0].content[1]": None},
     ),
     "system turns alone": (
-        asked(output=OutputFormat(kind="json"), messages=(SYSTEM, SYSTEM)),
+        request_with(output=OutputFormat(kind="json"), messages=(SYSTEM, SYSTEM)),
         (SYSTEM, Message(role="system", content=(*SYSTEM.content, Text(text=TOLD_JSON)))),
         {"$.messages[1].content[1]": None},
     ),
@@ -186,7 +186,7 @@ PROMPTS = {
 @pytest.mark.parametrize(("request_", "messages", "moved"), PROMPTS.values(), ids=PROMPTS)
 def test_the_schema_is_told(request_: Request, messages: tuple[Message, ...], moved: dict[str, str | None]) -> None:
     losses = Losses()
-    made = asked(messages=messages)
+    made = request_with(messages=messages)
     assert as_prompt(request_, losses) == JSONPrompt(request=made, unfenced=True, moved=moved)
     assert list(losses) == [Loss("$.output", "kind", "emulated", "it is asked for in the prompt")]
 
@@ -203,7 +203,7 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
 def read(events: Iterable[Event], *, envelope: bool = False) -> tuple[Response | Failure, list[Loss]]:
     """What comes of an answer that was asked for as a tool, and what it lost."""
     losses = Losses()
-    reading = JSONPrompt(request=asked(), tool="person", envelope=envelope, unfenced=True).reading(losses)
+    reading = JSONPrompt(request=request_with(), tool="person", envelope=envelope, unfenced=True).reading(losses)
     return fold(through(events, Pipeline(Grammar(), reading, Grammar()))), list(losses)
 
 
@@ -323,7 +323,7 @@ def test_every_cut_gives_the_same_answer(value: JSON, envelope: bool, cuts: list
 
 def test_the_answer_is_passed_on_as_it_comes() -> None:
     losses = Losses()
-    reading = JSONPrompt(request=asked(), tool="person", envelope=True, unfenced=True).reading(losses)
+    reading = JSONPrompt(request=request_with(), tool="person", envelope=True, unfenced=True).reading(losses)
     arrived = [list(reading.feed(event)) for event in growing('{"answer":[1,2]}', [3, 10, 11, 13])]
     assert arrived == [
         [Started(id="r", model="m")],
@@ -356,7 +356,7 @@ PERSONS = st.one_of(MORE_HEADERS, st.builds(ToolCall, id=NAMES, name=st.just("pe
 
 @given(streams(PERSONS, most=2), st.booleans())
 def test_whatever_lawful_stream_comes_stays_lawful(events: list[Event], envelope: bool) -> None:  # noqa: FBT001
-    reading = JSONPrompt(request=asked(), tool="person", envelope=envelope, unfenced=True).reading(Losses())
+    reading = JSONPrompt(request=request_with(), tool="person", envelope=envelope, unfenced=True).reading(Losses())
     made = list(through(events, Pipeline(Grammar(), reading, Grammar())))
     kinds = (Started, UsageReported, Ping, Finished, Failed)
     assert [type(event) for event in made if type(event) in kinds] == [
@@ -370,7 +370,7 @@ def _is_answer(part: Part) -> bool:
 
 
 def test_words_without_end_are_not_held_for_ever() -> None:
-    reading = JSONPrompt(request=asked(), tool="person").reading(Losses())
+    reading = JSONPrompt(request=request_with(), tool="person").reading(Losses())
     start, delta = BlockStarted(part=Text(text="")), TextDelta(text="a" * MOST_HELD)
     assert [list(reading.feed(event)) for event in (start, delta, delta)] == [[], [start, delta], [delta]]
 
@@ -407,14 +407,14 @@ HELD = {
 
 @pytest.mark.parametrize(("begun", "made"), HELD.values(), ids=HELD)
 def test_a_failed_stream_stays_one_and_gives_the_words_that_were_held(begun: Part, made: list[Event]) -> None:
-    reading = JSONPrompt(request=asked(), tool="person", envelope=True, unfenced=True).reading(Losses())
+    reading = JSONPrompt(request=request_with(), tool="person", envelope=True, unfenced=True).reading(Losses())
     events: list[Event] = [Started(), BlockStarted(part=begun), Failed(failure=FAILURE)]
     assert list(through(events, Pipeline(reading, Grammar()))) == [Started(), *made, Failed(failure=FAILURE)]
 
 
 def unfenced(events: Iterable[Event]) -> tuple[list[Event], list[Loss]]:
     losses = Losses()
-    reading = JSONPrompt(request=asked(), unfenced=True).reading(losses)
+    reading = JSONPrompt(request=request_with(), unfenced=True).reading(losses)
     return list(through(events, Pipeline(reading, Grammar()))), list(losses)
 
 

@@ -41,7 +41,7 @@ def system(text: str) -> Message:
     return Message(role="system", content=(Text(text=text),))
 
 
-def said(request: Request) -> list[tuple[str, str]]:
+def role_and_text(request: Request) -> list[tuple[str, str]]:
     """The turns of a request, as (role, text)."""
     return [
         (turn.role, "".join(part.text for part in turn.content if isinstance(part, Text))) for turn in request.messages
@@ -62,7 +62,7 @@ def test_tools_stand_in_a_system_turn_of_their_own() -> None:
 
 def test_tools_stand_behind_what_the_system_says() -> None:
     asked = replace(ASKED, messages=(system("Be kind."), HI))
-    assert said(told(asked, ROW, Losses())) == [("system", f"Be kind.\n\n{TOLD}"), ("user", "Hi")]
+    assert role_and_text(told(asked, ROW, Losses())) == [("system", f"Be kind.\n\n{TOLD}"), ("user", "Hi")]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_demands_are_asked_for(
 ) -> None:
     losses = Losses()
     asked = replace(ASKED, tool_choice=choice, parallel_tool_calls=parallel)
-    assert said(told(asked, ROW, losses)) == [("system", "\n\n".join([TOLD, *demands])), ("user", "Hi")]
+    assert role_and_text(told(asked, ROW, losses)) == [("system", "\n\n".join([TOLD, *demands])), ("user", "Hi")]
     assert [f"{loss.where} {loss.what}" for loss in losses if loss.how == "approximated"] == lost
 
 
@@ -97,7 +97,7 @@ def test_no_tool_is_told_where_none_may_be_called() -> None:
 def test_only_the_tools_that_may_be_called_are_told() -> None:
     other = replace(NOW, name="other")
     asked = replace(ASKED, tools=(other, NOW), tool_choice=ToolChoice(mode="auto", names=("now",)))
-    assert said(told(asked, ROW, Losses())) == [("system", TOLD), ("user", "Hi")]
+    assert role_and_text(told(asked, ROW, Losses())) == [("system", TOLD), ("user", "Hi")]
 
 
 def test_calls_and_results_are_words_of_the_family() -> None:
@@ -117,7 +117,7 @@ def test_calls_and_results_are_words_of_the_family() -> None:
         Message(role="user", content=(Text(text="And?"),)),
     )
     made = told(replace(ASKED, messages=history, tools=()), ROW, Losses())
-    assert said(made) == [
+    assert role_and_text(made) == [
         ("user", "Hi"),
         (
             "assistant",
@@ -153,7 +153,7 @@ def test_what_else_is_in_results_is_told_as_far_as_it_has_words() -> None:
     unknown = Opaque(dialect="messages", data={"type": "mystery"})
     result = ToolResult(call_id="a", name="find", content=(known, unknown))
     made = told(Request(model="m", messages=(Message(role="tool", content=(result,)),)), ROW, losses)
-    assert said(made) == [("user", "<find>The tool `now` can be called.")]
+    assert role_and_text(made) == [("user", "<find>The tool `now` can be called.")]
     assert [str(loss) for loss in losses] == [
         "$.messages[0] tool_reference approximated (written as text)",
         "$.messages[0] mystery dropped (the result of a tool is told in words)",
@@ -171,7 +171,7 @@ def test_results_stand_in_the_order_of_their_calls() -> None:
         Message(role="assistant", content=(ToolCall(id="b", name="now"), ToolCall(id="a", name="now"))),
         Message(role="user", content=(ToolResult(call_id="a", name="a"), ToolResult(call_id="b", name="b"))),
     )
-    made = said(told(Request(model="m", messages=history), ROW, Losses()))
+    made = role_and_text(told(Request(model="m", messages=history), ROW, Losses()))
     assert [text for role, text in made if role == "user"] == ["<a>\n<b>\n<c>\n<stray>", "<b>\n<a>"]
 
 
@@ -221,7 +221,7 @@ def test_tools_stand_behind_the_first_words_of_the_system() -> None:
     note = Message(role="system", content=(Opaque(dialect="messages", data={"type": "text", "text": "cch=1"}),))
     asked = replace(ASKED, messages=(note, system("Be kind."), system("It is noon."), HI, system("Now one.")))
     made = told(asked, ROW, Losses())
-    assert said(made)[1:] == [
+    assert role_and_text(made)[1:] == [
         ("system", f"Be kind.\n\n{TOLD}"),
         ("system", "It is noon."),
         ("user", "Hi"),
@@ -234,7 +234,7 @@ def test_tools_of_free_text_and_in_namespaces_are_told_as_functions() -> None:
     losses = Losses()
     tool = Tool(name="patch", kind="custom", namespace="files", strict=True)
     made = told(Request(model="m", messages=(HI,), tools=(tool,)), ROW, losses)
-    ((_, text), _) = said(made)
+    ((_, text), _) = role_and_text(made)
     assert '"name":"files__patch"' in text
     assert '"required":["input"]' in text
     assert sorted({f"{loss.where} {loss.what} {loss.how}" for loss in losses}) == [
@@ -261,7 +261,7 @@ def test_results_escaped_where_the_family_wants_it() -> None:
     row = replace(ROW, telling=ToolPromptSyntax(tools="{tools}", result='{"content": {content}}', escaped=True))
     result = ToolResult(call_id="a", content=(Text(text='say "hi"'),))
     made = told(Request(model="m", messages=(Message(role="tool", content=(result,)),)), row, Losses())
-    assert said(made) == [("user", '{"content": "say \\"hi\\""}')]
+    assert role_and_text(made) == [("user", '{"content": "say \\"hi\\""}')]
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -279,7 +279,7 @@ def turns_of(row: str, *calls: ToolCall) -> list[tuple[str, str]]:
     for call in calls:
         result = ToolResult(call_id=call.id, content=(Text(text=call.name),))
         history += [Message(role="assistant", content=(call,)), Message(role="tool", content=(result,))]
-    return said(told(Request(model="m", messages=tuple(history)), registry.get(row), Losses()))
+    return role_and_text(told(Request(model="m", messages=tuple(history)), registry.get(row), Losses()))
 
 
 KIMI_CALL = (
@@ -318,6 +318,6 @@ def test_names_of_tools_stand_in_the_prompt_as_they_are() -> None:
     made = told(
         Request(model="m", messages=(HI, Message(role="assistant", content=(call,))), tools=tools), ROW, Losses()
     )
-    ((_, system), _, (_, called)) = said(made)
+    ((_, system), _, (_, called)) = role_and_text(made)
     assert [name for name in names if f'"name":"{name}"' in system] == [*names]
     assert called == '<call>{"name": "web.search", "arguments": {}}</call>'

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from tests.dialects.chat.wire import encoded, said
+from tests.dialects.chat.wire import encoded, message_of
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.custom_tools import PARAMETERS
 from xenoglot.codec.target import Target
@@ -29,7 +29,7 @@ from xenoglot.model.content import (
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 
-HI = said("user", "Hi")
+HI = message_of("user", "Hi")
 CALL = ToolCall(id="c1", name="f", arguments="{}")
 CALLED: JSONObject = {
     "role": "assistant",
@@ -57,14 +57,14 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
     ("messages", "target", "wire", "losses"),
     [
         pytest.param(
-            [said("system", "a", "b")],
+            [message_of("system", "a", "b")],
             Target(),
             [{"role": "system", "content": "a\n\nb"}],
             [f"{M0} content approximated (its texts are joined)"],
             id="pitfall-1-system-blocks",
         ),
         pytest.param(
-            [said("user", "a", "b"), said("user", "c", PICTURE)],
+            [message_of("user", "a", "b"), message_of("user", "c", PICTURE)],
             Target(text_parts=False),
             [
                 {"role": "user", "content": "a\n\nb"},
@@ -74,21 +74,21 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="texts-joined-for-deepseek",
         ),
         pytest.param(
-            [said("developer", "a")],
+            [message_of("developer", "a")],
             Target(),
             [{"role": "system", "content": "a"}],
             [f"{M0} role approximated (`developer` is written as `system`)"],
             id="pitfall-35-developer",
         ),
         pytest.param(
-            [said("developer", "a")],
+            [message_of("developer", "a")],
             Target(developer_role=True),
             [{"role": "developer", "content": "a"}],
             [],
             id="pitfall-35-developer-kept",
         ),
         pytest.param(
-            [HI, said("system", "s"), said("assistant", "a"), said("user", "u")],
+            [HI, message_of("system", "s"), message_of("assistant", "a"), message_of("user", "u")],
             Target(inline_system=False),
             [
                 {"role": "user", "content": "Hi"},
@@ -99,21 +99,21 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-3-inline-system-folded",
         ),
         pytest.param(
-            [HI, said("system", "s")],
+            [HI, message_of("system", "s")],
             Target(),
             [{"role": "user", "content": "Hi"}, {"role": "system", "content": "s"}],
             [],
             id="pitfall-3-inline-system",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(Text(text="r")), "more")],
+            [message_of("assistant", CALL), message_of("user", result(Text(text="r")), "more")],
             Target(),
             [CALLED, {"role": "tool", "tool_call_id": "c1", "content": "r"}, {"role": "user", "content": "more"}],
             [],
             id="pitfall-4-results-first",
         ),
         pytest.param(
-            [said("assistant", CALL, replace(CALL, id="c2")), said("user", result(), result(call_id="c2"))],
+            [message_of("assistant", CALL, replace(CALL, id="c2")), message_of("user", result(), result(call_id="c2"))],
             Target(),
             [
                 {**CALLED, "tool_calls": [CALLED["tool_calls"][0], {**CALLED["tool_calls"][0], "id": "c2"}]},
@@ -124,14 +124,14 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-5-6-several-empty-results",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(Text(text="no"), is_error=True))],
+            [message_of("assistant", CALL), message_of("user", result(Text(text="no"), is_error=True))],
             Target(),
             [CALLED, {"role": "tool", "tool_call_id": "c1", "content": "[tool error] no"}],
             ["$.messages[1].content[0] is_error emulated (the text begins with `[tool error]`)"],
             id="pitfall-9-error",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(PICTURE), "see")],
+            [message_of("assistant", CALL), message_of("user", result(PICTURE), "see")],
             Target(),
             [
                 CALLED,
@@ -149,7 +149,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-7-picture-in-result",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(PICTURE))],
+            [message_of("assistant", CALL), message_of("user", result(PICTURE))],
             Target(tool_result_media=True),
             [CALLED, {"role": "tool", "tool_call_id": "c1", "content": [PICTURE_PART]}],
             [],
@@ -157,8 +157,8 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
         ),
         pytest.param(
             [
-                said("assistant", CALL),
-                said("tool", result(Opaque(dialect="messages", data={"type": "search_result"}, text="Found"))),
+                message_of("assistant", CALL),
+                message_of("tool", result(Opaque(dialect="messages", data={"type": "search_result"}, text="Found"))),
             ],
             Target(),
             [CALLED, {"role": "tool", "tool_call_id": "c1", "content": "Found"}],
@@ -166,35 +166,40 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-8-search-result",
         ),
         pytest.param(
-            [said("assistant", Reasoning(text="t"), "a"), HI],
+            [message_of("assistant", Reasoning(text="t"), "a"), HI],
             Target(),
             [{"role": "assistant", "reasoning_content": "t", "content": "a"}, {"role": "user", "content": "Hi"}],
             [],
             id="pitfall-10-53-reasoning",
         ),
         pytest.param(
-            [said("assistant", Reasoning(text="t"), "a"), HI],
+            [message_of("assistant", Reasoning(text="t"), "a"), HI],
             Target(reasoning_field="none"),
             [{"role": "assistant", "content": "a"}, {"role": "user", "content": "Hi"}],
             [f"{M0}.content[0] reasoning dropped (the server takes none back)"],
             id="pitfall-10-no-reasoning",
         ),
         pytest.param(
-            [said("assistant", Reasoning(encrypted="x", redacted=True, origin=Origin(dialect="messages")), "a"), HI],
+            [
+                message_of(
+                    "assistant", Reasoning(encrypted="x", redacted=True, origin=Origin(dialect="messages")), "a"
+                ),
+                HI,
+            ],
             Target(),
             [{"role": "assistant", "content": "a"}, {"role": "user", "content": "Hi"}],
             [f"{M0}.content[0] encrypted dropped (only its maker can open it)"],
             id="pitfall-11-redacted",
         ),
         pytest.param(
-            [said("assistant", Reasoning(text="t", signature="s", origin=Origin(dialect="messages")), "a"), HI],
+            [message_of("assistant", Reasoning(text="t", signature="s", origin=Origin(dialect="messages")), "a"), HI],
             Target(reasoning_field="reasoning"),
             [{"role": "assistant", "reasoning": "t", "content": "a"}, {"role": "user", "content": "Hi"}],
             [f"{M0}.content[0] signature dropped (only its maker can open it)"],
             id="pitfall-51-foreign-seal",
         ),
         pytest.param(
-            [said("assistant", Reasoning(text="t", signature="s", origin=Origin(dialect="messages")), "a"), HI],
+            [message_of("assistant", Reasoning(text="t", signature="s", origin=Origin(dialect="messages")), "a"), HI],
             Target(reasoning_field="reasoning_details"),
             [
                 {
@@ -216,7 +221,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-50-labelled-seal",
         ),
         pytest.param(
-            [said("assistant", LISTED, "a"), HI],
+            [message_of("assistant", LISTED, "a"), HI],
             Target(),
             [
                 {
@@ -232,21 +237,21 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="findings-clients-5-read-from-a-list",
         ),
         pytest.param(
-            [said("assistant", CALL, "late"), said("tool", result())],
+            [message_of("assistant", CALL, "late"), message_of("tool", result())],
             Target(),
             [{**CALLED, "content": "late"}, {"role": "tool", "tool_call_id": "c1", "content": ""}],
             [f"{M0} order approximated (thoughts come first, calls last)"],
             id="pitfall-12-order",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, arguments="")), said("tool", result())],
+            [message_of("assistant", replace(CALL, arguments="")), message_of("tool", result())],
             Target(),
             [CALLED, {"role": "tool", "tool_call_id": "c1", "content": ""}],
             [],
             id="pitfall-94-no-arguments",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, arguments="{oops")), said("tool", result())],
+            [message_of("assistant", replace(CALL, arguments="{oops")), message_of("tool", result())],
             Target(),
             [
                 {
@@ -259,7 +264,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-40-128-raw-arguments",
         ),
         pytest.param(
-            [said("assistant", CALL), HI],
+            [message_of("assistant", CALL), HI],
             Target(),
             [
                 CALLED,
@@ -270,7 +275,10 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-44-missing-result",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(Text(text="who?"), call_id="c9"), result(), "more")],
+            [
+                message_of("assistant", CALL),
+                message_of("user", result(Text(text="who?"), call_id="c9"), result(), "more"),
+            ],
             Target(),
             [
                 CALLED,
@@ -282,7 +290,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-44-result-of-no-call",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, id="toolu 1")), said("tool", result(call_id="toolu 1"))],
+            [message_of("assistant", replace(CALL, id="toolu 1")), message_of("tool", result(call_id="toolu 1"))],
             Target(),
             [
                 {**CALLED, "tool_calls": [{**CALLED["tool_calls"][0], "id": "toolu_1_d0898d08"}]},
@@ -295,14 +303,14 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-41-42-ids",
         ),
         pytest.param(
-            [HI, said("assistant", "Sure,")],
+            [HI, message_of("assistant", "Sure,")],
             Target(),
             [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Sure,"}],
             ["$.messages[1] prefill approximated (the server may answer the last turn, not go on with it)"],
             id="pitfall-32-prefill",
         ),
         pytest.param(
-            [HI, said("assistant", "Sure,")],
+            [HI, message_of("assistant", "Sure,")],
             Target(prefill="native"),
             [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Sure,"}],
             [],
@@ -310,7 +318,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
         ),
         pytest.param(
             [
-                said(
+                message_of(
                     "user",
                     "a",
                     Image(source=Remote(url="https://e.org/a.png")),
@@ -339,14 +347,14 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-33-sources",
         ),
         pytest.param(
-            [said("user", Text(text="a", cache=CacheMark(ttl="5m")))],
+            [message_of("user", Text(text="a", cache=CacheMark(ttl="5m")))],
             Target(),
             [{"role": "user", "content": "a"}],
             [f"{M0}.content[0] cache dropped (the server decides what it caches)"],
             id="pitfall-31-no-marks",
         ),
         pytest.param(
-            [said("user", Text(text="a", cache=CacheMark(ttl="5m")))],
+            [message_of("user", Text(text="a", cache=CacheMark(ttl="5m")))],
             Target(cache_marks=True),
             [
                 {
@@ -358,7 +366,10 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-31-breakpoint",
         ),
         pytest.param(
-            [said("user", Opaque(dialect="messages", data={"type": "container_upload"})), said("user", "", "Hi")],
+            [
+                message_of("user", Opaque(dialect="messages", data={"type": "container_upload"})),
+                message_of("user", "", "Hi"),
+            ],
             Target(),
             [{"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "Hi"}]}],
             [
@@ -369,9 +380,9 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
         ),
         pytest.param(
             [
-                said("user", ""),
-                said("assistant", Opaque(dialect="messages", data={"type": "server_tool_use"})),
-                said("system", Opaque(dialect="messages", data={"type": "x"})),
+                message_of("user", ""),
+                message_of("assistant", Opaque(dialect="messages", data={"type": "server_tool_use"})),
+                message_of("system", Opaque(dialect="messages", data={"type": "x"})),
             ],
             Target(),
             [{"role": "user", "content": ""}],
@@ -384,7 +395,10 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="other-turns-of-which-nothing-is-left",
         ),
         pytest.param(
-            [said("assistant", CALL), said("tool", result(Text(text="ok")), Opaque(dialect="messages", data={}))],
+            [
+                message_of("assistant", CALL),
+                message_of("tool", result(Text(text="ok")), Opaque(dialect="messages", data={})),
+            ],
             Target(),
             [CALLED, {"role": "tool", "tool_call_id": "c1", "content": "ok"}],
             ["$.messages[1].content[1] part dropped (only messages has it)"],
@@ -419,8 +433,8 @@ PATCH = Tool(name="p", kind="custom", format={"type": "text"})
     ],
 )
 def test_free_text_in_the_history(target: Target, call: JSONObject, losses: list[str]) -> None:
-    spoken = said("assistant", ToolCall(id="c1", name="p", arguments='a\n"b"', kind="custom"))
-    answer = said("tool", ToolResult(call_id="c1", content=(Text(text="ok"),), kind="custom"))
+    spoken = message_of("assistant", ToolCall(id="c1", name="p", arguments='a\n"b"', kind="custom"))
+    answer = message_of("tool", ToolResult(call_id="c1", content=(Text(text="ok"),), kind="custom"))
     body, found = encoded(Request(model="m", messages=(spoken, answer)), target)
     assert (body["messages"], found) == (
         [
@@ -776,5 +790,5 @@ def test_whoever_wants_usage_at_home_says_so() -> None:
 
 @pytest.mark.parametrize("call", [{"type": "x"}, {"id": ["c"], "type": "x"}])
 def test_calls_of_a_kind_to_come_may_have_no_id(call: JSONObject) -> None:
-    turns = (said("user", Text(text="Hi")), said("assistant", Opaque(dialect="chat", data=call)))
+    turns = (message_of("user", Text(text="Hi")), message_of("assistant", Opaque(dialect="chat", data=call)))
     assert CHAT.encode_request(Request(model="m", messages=turns), Losses(), Target())["messages"]

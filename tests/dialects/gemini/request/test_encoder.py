@@ -27,7 +27,7 @@ HI = Message(role="user", content=(Text(text="Hi"),))
 SIGNED = Extra(dialect="gemini", fields={"thoughtSignature": "CiQB"})
 
 
-def say(role: Role, text: str) -> Message:
+def message_of(role: Role, text: str) -> Message:
     return Message(role=role, content=(Text(text=text),))
 
 
@@ -43,11 +43,11 @@ def turn(role: str, *parts: JSONObject) -> JSONObject:
 def test_system_turns_at_the_head_are_hoisted() -> None:
     """pitfall-35: and those between the others are the user's, behind the results of tools (pitfall-3, pitfall-4)."""
     body, losses = written(
-        say("system", "Be brief."),
-        say("developer", "And kind."),
+        message_of("system", "Be brief."),
+        message_of("developer", "And kind."),
         HI,
         Message(role="assistant", content=(ToolCall(id="a", name="f", extra=SIGNED),)),
-        say("system", "Hurry."),
+        message_of("system", "Hurry."),
         Message(role="tool", content=(ToolResult(call_id="a", content=(Text(text="ok"),)),)),
     )
     assert body["systemInstruction"] == {"parts": [{"text": "Be brief."}, {"text": "And kind."}]}
@@ -64,7 +64,9 @@ def test_system_turns_at_the_head_are_hoisted() -> None:
 
 def test_turns_alternate_and_the_user_begins() -> None:
     """pitfall-36, pitfall-37."""
-    assert contents(say("assistant", "a"), say("assistant", "b"), say("user", "c"), say("user", "d")) == [
+    assert contents(
+        message_of("assistant", "a"), message_of("assistant", "b"), message_of("user", "c"), message_of("user", "d")
+    ) == [
         turn("user", {"text": "(The conversation begins.)"}),
         turn("model", {"text": "a"}, {"text": "b"}),
         turn("user", {"text": "c"}, {"text": "d"}),
@@ -95,7 +97,7 @@ def test_calls_of_this_turn_that_nobody_signed_get_the_stand_in() -> None:
         Message(role="assistant", content=(ToolCall(id="a", name="f"), ToolCall(id="b", name="f"))),
         Message(role="tool", content=(ToolResult(call_id="a"), ToolResult(call_id="b"))),
     )
-    done = say("assistant", "Done.")
+    done = message_of("assistant", "Done.")
     signatures = [
         [part.get("thoughtSignature") for part in content["parts"]]
         for content in contents(HI, *step, done, HI, *step, *step)

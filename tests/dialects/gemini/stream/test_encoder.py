@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.gemini.wire import said
+from tests.dialects.gemini.wire import event_data
 from xenoglot.codec.framing.formats import JSON_ARRAY
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
@@ -39,7 +39,7 @@ TAIL: JSONObject = {"responseId": "r", "modelVersion": "m"}
 
 def write(*events: Event) -> tuple[list[JSON], list[str]]:
     losses = Losses()
-    chunks = said(list(through(events, GEMINI.stream_encoder(ASKED, losses))))
+    chunks = event_data(list(through(events, GEMINI.stream_encoder(ASKED, losses))))
     return chunks, [str(loss) for loss in losses]
 
 

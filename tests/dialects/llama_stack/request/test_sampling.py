@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.llama_stack.wire import asked, encoded
+from tests.dialects.llama_stack.wire import decoded_request, encoded
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
@@ -18,7 +18,7 @@ STRATEGIES: list[tuple[JSONObject, Sampling]] = [
 
 @pytest.mark.parametrize(("strategy", "sampling"), STRATEGIES)
 def test_l1_strategies_are_read(strategy: JSONObject, sampling: Sampling) -> None:
-    assert asked(sampling_params={"strategy": strategy}).sampling == sampling
+    assert decoded_request(sampling_params={"strategy": strategy}).sampling == sampling
 
 
 @pytest.mark.parametrize(("strategy", "sampling"), STRATEGIES)
@@ -29,16 +29,18 @@ def test_l1_strategies_are_written(strategy: JSONObject, sampling: Sampling) -> 
 
 def test_l1_a_strategy_that_nobody_knows() -> None:
     with pytest.raises(WireError, match=r"\$.sampling_params.strategy.type: expected one of greedy, top_p, top_k"):
-        asked(sampling_params={"strategy": {"type": "beam"}})
+        decoded_request(sampling_params={"strategy": {"type": "beam"}})
 
 
 def test_l2_options() -> None:
     """L2: a limit of 0 is none, a penalty of 1 asks for nothing, stop strings count where there are any."""
     params = {"max_tokens": 0, "repetition_penalty": 1.0, "stop": []}
-    assert asked(sampling_params=params).sampling == Sampling(repetition_penalty=1.0)
-    assert asked().sampling == Sampling()
+    assert decoded_request(sampling_params=params).sampling == Sampling(repetition_penalty=1.0)
+    assert decoded_request().sampling == Sampling()
     params = {"max_tokens": 9, "repetition_penalty": 1.2, "stop": ["a"]}
-    assert asked(sampling_params=params).sampling == Sampling(max_tokens=9, repetition_penalty=1.2, stop=("a",))
+    assert decoded_request(sampling_params=params).sampling == Sampling(
+        max_tokens=9, repetition_penalty=1.2, stop=("a",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_limits_of_the_server() -> None:
     with pytest.raises(WireError, match=r"\$.max_tokens: the server sets no limit where it is 0"):
         encoded(Request(model="m", sampling=Sampling(max_tokens=0)))
     with pytest.raises(WireError, match=r"\$.sampling_params.max_tokens: must be between 0 and 2147483648"):
-        asked(sampling_params={"max_tokens": -1})
+        decoded_request(sampling_params={"max_tokens": -1})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.messages.wire import encoded, said
+from tests.dialects.messages.wire import encoded, message_of
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialects.messages import MESSAGES
@@ -33,7 +33,7 @@ LIMITED = Sampling(max_tokens=100)
 TOOL = Tool(name="f", parameters={"type": "object"})
 WIRE_TOOL = {"name": "f", "input_schema": {"type": "object"}}
 CALL = ToolCall(id="c1", name="f", arguments='{"a":1}')
-RESULT = said("tool", ToolResult(call_id="c1", content=(Text(text="ok"),)))
+RESULT = message_of("tool", ToolResult(call_id="c1", content=(Text(text="ok"),)))
 WIRE_CALL = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
 WIRE_RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
 
@@ -41,7 +41,7 @@ WIRE_RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
 def history(call_id: str) -> tuple[Message, Message]:
     """A call and its result."""
     answered = ToolResult(call_id=call_id, content=(Text(text="ok"),))
-    return said("assistant", ToolCall(id=call_id, name="f", arguments='{"a":1}')), said("tool", answered)
+    return message_of("assistant", ToolCall(id=call_id, name="f", arguments='{"a":1}')), message_of("tool", answered)
 
 
 def user(*content: JSONObject | str) -> JSONObject:
@@ -59,7 +59,7 @@ FIRST = user("(The conversation begins.)")
     ("messages", "target", "system", "wire", "losses"),
     [
         pytest.param(
-            [said("system", "A"), said("developer", "B"), said("user", "Hi")],
+            [message_of("system", "A"), message_of("developer", "B"), message_of("user", "Hi")],
             {},
             [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}],
             [user("Hi")],
@@ -67,7 +67,13 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-35-hoisted",
         ),
         pytest.param(
-            [said("system", "A"), said("user", "Hi"), said("system", "B"), said("assistant", "C"), said("user", "D")],
+            [
+                message_of("system", "A"),
+                message_of("user", "Hi"),
+                message_of("system", "B"),
+                message_of("assistant", "C"),
+                message_of("user", "D"),
+            ],
             {},
             "A",
             [user("Hi"), {"role": "system", "content": "B"}, assistant("C"), user("D")],
@@ -75,7 +81,13 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-3-in-place",
         ),
         pytest.param(
-            [said("user", "Hi"), said("assistant", "A", CALL), said("system", "B"), RESULT, said("user", "D")],
+            [
+                message_of("user", "Hi"),
+                message_of("assistant", "A", CALL),
+                message_of("system", "B"),
+                RESULT,
+                message_of("user", "D"),
+            ],
             {"inline_system": False},
             None,
             [
@@ -87,7 +99,13 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-3-folded",
         ),
         pytest.param(
-            [said("user", "a"), said("user", "b"), said("assistant", "c"), said("assistant", "d"), said("user", "e")],
+            [
+                message_of("user", "a"),
+                message_of("user", "b"),
+                message_of("assistant", "c"),
+                message_of("assistant", "d"),
+                message_of("user", "e"),
+            ],
             {},
             None,
             [
@@ -100,11 +118,11 @@ FIRST = user("(The conversation begins.)")
         ),
         pytest.param(
             [
-                said("user", "Q"),
-                said("assistant", CALL, ToolCall(id="c2", name="f")),
+                message_of("user", "Q"),
+                message_of("assistant", CALL, ToolCall(id="c2", name="f")),
                 RESULT,
-                said("tool", ToolResult(call_id="c2", is_error=True)),
-                said("user", "more"),
+                message_of("tool", ToolResult(call_id="c2", is_error=True)),
+                message_of("user", "more"),
             ],
             {},
             None,
@@ -121,7 +139,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-36-38-results-in-one-turn",
         ),
         pytest.param(
-            [said("assistant", "A"), said("user", "B")],
+            [message_of("assistant", "A"), message_of("user", "B")],
             {},
             None,
             [FIRST, assistant("A"), user("B")],
@@ -129,7 +147,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-37-assistant-first",
         ),
         pytest.param(
-            [said("system", "A")],
+            [message_of("system", "A")],
             {},
             "A",
             [FIRST],
@@ -137,7 +155,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-37-system-only",
         ),
         pytest.param(
-            [said("user", "Q"), said("assistant", CALL), said("user", "never mind")],
+            [message_of("user", "Q"), message_of("assistant", CALL), message_of("user", "never mind")],
             {},
             None,
             [
@@ -157,7 +175,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-44-call-without-result",
         ),
         pytest.param(
-            [said("user", "Q"), RESULT],
+            [message_of("user", "Q"), RESULT],
             {},
             None,
             [user({"type": "text", "text": "Q"}, {"type": "text", "text": "Result of the tool call c1:\nok"})],
@@ -165,7 +183,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-44-result-without-call",
         ),
         pytest.param(
-            [said("user", "Q"), said("assistant", CALL), RESULT, said("assistant", CALL), RESULT],
+            [message_of("user", "Q"), message_of("assistant", CALL), RESULT, message_of("assistant", CALL), RESULT],
             {},
             None,
             [
@@ -180,7 +198,7 @@ FIRST = user("(The conversation begins.)")
         ),
         pytest.param(
             [
-                said("user", "Q"),
+                message_of("user", "Q"),
                 *(part for name in ("c1", "c1-2", "c1", "c1") for part in history(name)),
             ],
             {},
@@ -198,9 +216,9 @@ FIRST = user("(The conversation begins.)")
         ),
         pytest.param(
             [
-                said("user", "Q"),
-                said("assistant", ToolCall(id="functions.f:0", name="my tool", arguments="no json")),
-                said("tool", ToolResult(call_id="functions.f:0", content=(Text(text="ok"),))),
+                message_of("user", "Q"),
+                message_of("assistant", ToolCall(id="functions.f:0", name="my tool", arguments="no json")),
+                message_of("tool", ToolResult(call_id="functions.f:0", content=(Text(text="ok"),))),
             ],
             {},
             None,
@@ -223,7 +241,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-40-41-42-43",
         ),
         pytest.param(
-            [said("user", "Q"), said("assistant", "The answer is ")],
+            [message_of("user", "Q"), message_of("assistant", "The answer is ")],
             {"prefill": "native"},
             None,
             [user("Q"), assistant("The answer is")],
@@ -231,7 +249,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-32-prefill",
         ),
         pytest.param(
-            [said("user", "Q"), said("assistant", "The answer is")],
+            [message_of("user", "Q"), message_of("assistant", "The answer is")],
             {},
             None,
             [user("Q"), assistant("The answer is"), user("Continue.")],
@@ -239,7 +257,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-32-no-prefill",
         ),
         pytest.param(
-            [said("user", "Q"), Message(role="assistant", content=(Opaque(dialect="messages", data=SEARCHING),))],
+            [message_of("user", "Q"), Message(role="assistant", content=(Opaque(dialect="messages", data=SEARCHING),))],
             {},
             None,
             [user("Q"), {"role": "assistant", "content": [SEARCHING]}],
@@ -247,7 +265,7 @@ FIRST = user("(The conversation begins.)")
             id="pitfall-32-paused-in-a-tool-of-the-server",
         ),
         pytest.param(
-            [said("user", "", "Q", " \n"), said("assistant", ""), said("user", "R")],
+            [message_of("user", "", "Q", " \n"), message_of("assistant", ""), message_of("user", "R")],
             {},
             None,
             [user({"type": "text", "text": "Q"}, {"type": "text", "text": "R"})],
@@ -260,13 +278,13 @@ FIRST = user("(The conversation begins.)")
         pytest.param(
             [
                 Message(role="user", content=(Text(text="Q"),), name="Ann"),
-                said(
+                message_of(
                     "assistant",
                     Reasoning(text="hm", signature="s", origin=Origin(dialect="chat")),
                     Reasoning(text="own", signature="s", origin=Origin(dialect="messages")),
                     Refusal(text="No."),
                 ),
-                said("user", "R"),
+                message_of("user", "R"),
             ],
             {},
             None,
@@ -284,13 +302,13 @@ FIRST = user("(The conversation begins.)")
         ),
         pytest.param(
             [
-                said("user", "Q"),
-                said(
+                message_of("user", "Q"),
+                message_of(
                     "assistant",
                     Reasoning(text="o", signature="s", origin=Origin(dialect="messages", provider="a")),
                     "A",
                 ),
-                said("user", "R"),
+                message_of("user", "R"),
             ],
             {"provider": "b"},
             None,
@@ -309,7 +327,7 @@ def test_turns(
     assert lost == losses
 
 
-ASK = (said("user", "Q"),)
+ASK = (message_of("user", "Q"),)
 HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
 
 
@@ -446,7 +464,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
         pytest.param(
             Request(
                 model="m",
-                messages=(*ASK, said("assistant", CALL), RESULT),
+                messages=(*ASK, message_of("assistant", CALL), RESULT),
                 sampling=Sampling(max_tokens=9000),
                 thinking=Thinking(mode="enabled", budget_tokens=2048),
             ),
@@ -543,7 +561,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
         pytest.param(
             Request(
                 model="m",
-                messages=(said("system", Text(text="Be brief.")), *ASK),
+                messages=(message_of("system", Text(text="Be brief.")), *ASK),
                 sampling=LIMITED,
                 output=OutputFormat(kind="json"),
             ),
@@ -555,7 +573,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
         pytest.param(
             Request(
                 model="m",
-                messages=(said("system", Text(text="Be brief.", cache=CacheMark())), *ASK),
+                messages=(message_of("system", Text(text="Be brief.", cache=CacheMark())), *ASK),
                 sampling=LIMITED,
                 output=OutputFormat(kind="json"),
             ),
@@ -584,7 +602,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
         pytest.param(
             Request(
                 model="m",
-                messages=(said("user", *(Text(text=str(n), cache=CacheMark(ttl="24h")) for n in range(5))),),
+                messages=(message_of("user", *(Text(text=str(n), cache=CacheMark(ttl="24h")) for n in range(5))),),
                 sampling=LIMITED,
             ),
             {},
@@ -666,7 +684,7 @@ def test_fields(request_: Request, target: JSONObject, fields: JSONObject, losse
     ],
 )
 def test_media(part: Part, block: JSONObject, losses: list[str]) -> None:
-    body, lost = encoded(Request(model="m", messages=(said("user", part, "x"),), sampling=LIMITED))
+    body, lost = encoded(Request(model="m", messages=(message_of("user", part, "x"),), sampling=LIMITED))
     assert body["messages"] == [user(block, {"type": "text", "text": "x"})]
     assert lost == losses
 
@@ -692,7 +710,7 @@ def test_media(part: Part, block: JSONObject, losses: list[str]) -> None:
     ],
 )
 def test_media_that_the_server_would_refuse(part: Part, loss: str) -> None:
-    body, lost = encoded(Request(model="m", messages=(said("user", part, "x"),), sampling=LIMITED))
+    body, lost = encoded(Request(model="m", messages=(message_of("user", part, "x"),), sampling=LIMITED))
     assert body["messages"] == [user("x")]
     assert lost == [f"$.messages[0].content[0] {loss}"]
 
@@ -786,7 +804,7 @@ def test_at_home_only_the_target_changes_anything(
 def test_a_result_without_a_call_keeps_its_images() -> None:
     image = Image(source=Inline(data="AAAA", media_type="image/png"))
     result = ToolResult(call_id="t", content=(Text(text="seen"), image, Text(text="twice")))
-    body = MESSAGES.encode_request(Request(model="m", messages=(said("tool", result),)), Losses(), Target())
+    body = MESSAGES.encode_request(Request(model="m", messages=(message_of("tool", result),)), Losses(), Target())
     assert body["messages"] == [
         {
             "role": "user",

@@ -89,7 +89,7 @@ def unsigned(*deltas: JSONObject, index: int = 0) -> list[JSONObject]:
     return block(index, THINKING, *deltas, {"type": "signature_delta", "signature": "xenoglot:unsigned"})
 
 
-def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
+def whole_block(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
     return [BlockStarted(part=part), *deltas, BlockEnded(part=ended)]
 
 
@@ -97,7 +97,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
     ("events", "wire", "losses"),
     [
         pytest.param(
-            whole(Text(text=""), TextDelta(text='a"\n'), Ping(), TextDelta(text="ü😀")),
+            whole_block(Text(text=""), TextDelta(text='a"\n'), Ping(), TextDelta(text="ü😀")),
             [
                 *block(0, EMPTY, text_delta('a"\n'), text_delta("ü😀"))[:2],
                 {"type": "ping"},
@@ -109,10 +109,10 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
         ),
         pytest.param(
             [
-                *whole(Reasoning(), ReasoningDelta(text="h")),
-                *whole(Text(text=""), TextDelta(text="a")),
-                *whole(ToolCall(id="call_1", name="f"), ArgumentsDelta(text='{"a"'), ArgumentsDelta(text=":1}")),
-                *whole(ToolCall(id="call_2", name="g")),
+                *whole_block(Reasoning(), ReasoningDelta(text="h")),
+                *whole_block(Text(text=""), TextDelta(text="a")),
+                *whole_block(ToolCall(id="call_1", name="f"), ArgumentsDelta(text='{"a"'), ArgumentsDelta(text=":1}")),
+                *whole_block(ToolCall(id="call_2", name="g")),
             ],
             [
                 *unsigned({"type": "thinking_delta", "thinking": "h"}),
@@ -130,7 +130,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
             id="pitfall-69-77-86-90-94-blocks",
         ),
         pytest.param(
-            whole(
+            whole_block(
                 Reasoning(origin=Origin(dialect="messages")),
                 ReasoningDelta(text="a", summary=0),
                 ReasoningDelta(text="b", summary=1),
@@ -150,7 +150,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
             id="pitfall-106-seal-of-its-own",
         ),
         pytest.param(
-            whole(
+            whole_block(
                 Reasoning(origin=Origin(dialect="r", provider="p")),
                 ended=Reasoning(encrypted="E", origin=Origin(dialect="r", provider="p")),
             ),
@@ -164,7 +164,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
             id="pitfall-50-seal-of-another",
         ),
         pytest.param(
-            whole(ToolCall(id="c", name="f"), ended=ToolCall(id="c", name="f", arguments='{"a":1}')),
+            whole_block(ToolCall(id="c", name="f"), ended=ToolCall(id="c", name="f", arguments='{"a":1}')),
             [
                 *block(
                     0,
@@ -177,15 +177,15 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
             id="arguments-at-the-end-only",
         ),
         pytest.param(
-            whole(Refusal(text=""), TextDelta(text="No.")),
+            whole_block(Refusal(text=""), TextDelta(text="No.")),
             [*block(0, EMPTY, text_delta("No.")), *end("refusal")],
             ["$.candidates[0].content[0] refusal approximated (written as text)"],
             id="pitfall-72-refusal",
         ),
         pytest.param(
             [
-                *whole(Image(source=Remote(url="u"))),
-                *whole(Audio(), AudioDelta(data="AA==", transcript="Hi")),
+                *whole_block(Image(source=Remote(url="u"))),
+                *whole_block(Audio(), AudioDelta(data="AA==", transcript="Hi")),
             ],
             [*block(0, EMPTY, text_delta("Hi")), *end()],
             [
@@ -196,7 +196,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
         ),
         pytest.param(
             [
-                *whole(
+                *whole_block(
                     Text(text=""),
                     TextDelta(text="a", logprobs=(Logprob(token="a", logprob=-1.0),)),
                     CitationDelta(citation=Citation(kind="page_location", title="T", cited_text="c")),

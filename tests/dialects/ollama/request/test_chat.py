@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.ollama.wire import asked, encoded, said
+from tests.dialects.ollama.wire import decoded_request, encoded, message_of
 from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama import OLLAMA, OLLAMA_GENERATE
 from xenoglot.errors import WireError
@@ -110,11 +110,13 @@ def test_bytes_tell_what_they_are() -> None:
 
 def test_a_strangers_conversation() -> None:
     body, losses = encoded(
-        asked(
-            said("developer", "Be brief."),
-            said("user", "Rain?", "Or sun?"),
-            said("assistant", Reasoning(text="Hm", signature="s"), ToolCall(id="c1", name="a.b", arguments='{"x": 1}')),
-            said("tool", ToolResult(call_id="c1", content=(Text(text="no city"),), is_error=True)),
+        decoded_request(
+            message_of("developer", "Be brief."),
+            message_of("user", "Rain?", "Or sun?"),
+            message_of(
+                "assistant", Reasoning(text="Hm", signature="s"), ToolCall(id="c1", name="a.b", arguments='{"x": 1}')
+            ),
+            message_of("tool", ToolResult(call_id="c1", content=(Text(text="no city"),), is_error=True)),
         )
     )
     assert body["messages"] == [
@@ -142,7 +144,11 @@ def test_a_strangers_conversation() -> None:
     [("", {}), ("{}", {}), ('{"b": 1, "a": 1.0}', {"b": 1, "a": 1.0}), ("[1]", {"_raw": "[1]"}), ("{", {"_raw": "{"})],
 )
 def test_arguments_are_an_object(arguments: str, wire: JSONObject) -> None:
-    body, _ = encoded(asked(said("assistant", ToolCall(id="c", name="f", arguments=arguments)), said("user", "Go on")))
+    body, _ = encoded(
+        decoded_request(
+            message_of("assistant", ToolCall(id="c", name="f", arguments=arguments)), message_of("user", "Go on")
+        )
+    )
     (call,) = body["messages"][0]["tool_calls"]
     assert call["function"]["arguments"] == wire
     back = OLLAMA.decode_request(body).messages[0].content[0]
@@ -152,7 +158,7 @@ def test_arguments_are_an_object(arguments: str, wire: JSONObject) -> None:
 
 def test_pictures_that_must_be_fetched_are_lost() -> None:
     body, losses = encoded(
-        asked(said("user", "?", Image(source=Remote(url="https://example.com/a.png"), detail="low")))
+        decoded_request(message_of("user", "?", Image(source=Remote(url="https://example.com/a.png"), detail="low")))
     )
     assert body["messages"] == [{"role": "user", "content": "?"}]
     assert losses == [
@@ -163,11 +169,11 @@ def test_pictures_that_must_be_fetched_are_lost() -> None:
 
 def test_files_and_foreign_parts_are_written_as_their_words() -> None:
     body, losses = encoded(
-        asked(
-            said(
+        decoded_request(
+            message_of(
                 "user", File(source=Plain("text"), name="a.txt"), Opaque(dialect="x", data={"type": "map"}, text="Oslo")
             ),
-            said("user", File(source=Inline(data="eA==")), Opaque(dialect="x", data={"type": "map"})),
+            message_of("user", File(source=Inline(data="eA==")), Opaque(dialect="x", data={"type": "map"})),
         )
     )
     assert body["messages"] == [{"role": "user", "content": "a.txt\ntext\n\nOslo"}, {"role": "user", "content": ""}]
@@ -213,7 +219,7 @@ def test_files_and_foreign_parts_are_written_as_their_words() -> None:
 )
 def test_the_model_is_shown_only_what_it_may_call(choice: ToolChoice, names: list[str], losses: list[str]) -> None:
     """pitfall-14: there is no field for the choice."""
-    body, told = encoded(asked(said("user", "Hi"), tools=(WEATHER, CLOCK), tool_choice=choice))
+    body, told = encoded(decoded_request(message_of("user", "Hi"), tools=(WEATHER, CLOCK), tool_choice=choice))
     assert [tool["function"]["name"] for tool in body.get("tools", ())] == names
     assert told == losses
 
@@ -237,12 +243,12 @@ def test_the_model_is_shown_only_what_it_may_call(choice: ToolChoice, names: lis
 )
 def test_how_much_to_think(thinking: Thinking, think: JSON, losses: list[str]) -> None:
     """pitfall-25, pitfall-26, pitfall-27."""
-    body, told = encoded(asked(said("user", "Hi"), thinking=thinking))
+    body, told = encoded(decoded_request(message_of("user", "Hi"), thinking=thinking))
     assert (body.get("think"), told) == (think, losses)
 
 
 def test_a_server_may_be_said_not_to_think_or_to_know_fewer_words() -> None:
-    request = asked(said("user", "Hi"), thinking=Thinking(effort="max"))
+    request = decoded_request(message_of("user", "Hi"), thinking=Thinking(effort="max"))
     assert encoded(request, Target(thinking="none")) == (
         {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": False},
         ["$ thinking dropped (the server is not told how to think)"],
@@ -269,16 +275,16 @@ def test_a_server_may_be_said_not_to_think_or_to_know_fewer_words() -> None:
 )
 def test_the_form_of_the_answer(output: OutputFormat, wire: JSON, losses: list[str]) -> None:
     """pitfall-47."""
-    body, told = encoded(asked(said("user", "Hi"), output=output))
+    body, told = encoded(decoded_request(message_of("user", "Hi"), output=output))
     assert (body.get("format"), told) == (wire, losses)
 
 
 @pytest.mark.parametrize(
     ("request_", "path"),
     [
-        (asked(sampling=Sampling(n=2)), "$.n"),
-        (asked(sampling=Sampling(max_tokens=0)), "$.max_tokens"),
-        (asked(previous="resp_1"), "$.previous"),
+        (decoded_request(sampling=Sampling(n=2)), "$.n"),
+        (decoded_request(sampling=Sampling(max_tokens=0)), "$.max_tokens"),
+        (decoded_request(previous="resp_1"), "$.previous"),
         (Request(model="m", prompt=Prompt(texts=("a", "b"))), "$.prompt"),
         (Request(model="m", prompt=Prompt(texts=("a",), suffix="b")), "$.suffix"),
     ],
@@ -291,7 +297,7 @@ def test_what_would_be_another_request_is_refused(request_: Request, path: str) 
 
 
 def test_the_most_of_the_server_is_a_fact() -> None:
-    body, losses = encoded(asked(sampling=Sampling(max_tokens=99, seed=-1)), Target(max_tokens_limit=10))
+    body, losses = encoded(decoded_request(sampling=Sampling(max_tokens=99, seed=-1)), Target(max_tokens_limit=10))
     assert body["options"] == {"num_predict": 10}
     assert losses == [
         "$.sampling max_tokens approximated (lowered to 10, the most of the server)",

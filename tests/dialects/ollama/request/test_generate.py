@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.ollama.wire import asked, encoded, said
+from tests.dialects.ollama.wire import decoded_request, encoded, message_of
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama import OLLAMA, OLLAMA_GENERATE
@@ -20,7 +20,10 @@ def decoded(**fields: JSON) -> Request:
 
 def test_a_prompt_is_put_into_the_template_so_it_is_a_turn() -> None:
     request = decoded(prompt="What?", system="Be brief.", images=["iVBORw0KGgoAAAAN"])
-    assert (request.prompt, request.messages) == (None, (said("system", "Be brief."), said("user", PICTURE, "What?")))
+    assert (request.prompt, request.messages) == (
+        None,
+        (message_of("system", "Be brief."), message_of("user", PICTURE, "What?")),
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,7 @@ def test_a_prompt_of_a_completion_stays_raw() -> None:
 
 
 def test_beside_a_system_turn_there_is_no_raw() -> None:
-    request = Request(model="m", prompt=Prompt(texts=("a",)), messages=(said("system", "b"),))
+    request = Request(model="m", prompt=Prompt(texts=("a",)), messages=(message_of("system", "b"),))
     assert encoded(request, dialect=OLLAMA_GENERATE) == (
         {"model": "m", "system": "b", "prompt": "a", "stream": False},
         ["$.prompt texts approximated (put into the model's template, for there is a system turn)"],
@@ -53,7 +56,7 @@ def test_beside_a_system_turn_there_is_no_raw() -> None:
 
 
 def test_one_turn_is_a_prompt() -> None:
-    request = asked(said("system", "a"), said("developer", "b"), said("user", PICTURE, "c"))
+    request = decoded_request(message_of("system", "a"), message_of("developer", "b"), message_of("user", PICTURE, "c"))
     assert encoded(request, dialect=OLLAMA_GENERATE) == (
         {"model": "m", "system": "a\n\nb", "prompt": "c", "images": ["iVBORw0KGgoAAAAN"], "stream": False},
         [
@@ -66,10 +69,10 @@ def test_one_turn_is_a_prompt() -> None:
 @pytest.mark.parametrize(
     ("request_", "path"),
     [
-        (asked(said("user", "a"), said("assistant", "b"), said("user", "c")), "$.messages"),
-        (asked(said("user", ToolCall(id="c", name="f"))), "$.messages"),
-        (asked(said("user", "")), "$.messages[0]"),
-        (asked(said("user", "a"), tools=(Tool(name="f"),)), "$.tools"),
+        (decoded_request(message_of("user", "a"), message_of("assistant", "b"), message_of("user", "c")), "$.messages"),
+        (decoded_request(message_of("user", ToolCall(id="c", name="f"))), "$.messages"),
+        (decoded_request(message_of("user", "")), "$.messages[0]"),
+        (decoded_request(message_of("user", "a"), tools=(Tool(name="f"),)), "$.tools"),
         (Request(model="m", prompt=Prompt(texts=("a", "b"))), "$.prompt"),
         (Request(model="m", prompt=Prompt(texts=((1, 2),))), "$.prompt"),
         (Request(model="m", prompt=Prompt(texts=("",))), "$.prompt"),

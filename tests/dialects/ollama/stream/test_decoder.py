@@ -24,7 +24,7 @@ STOP = Finish(reason="stop", raw="stop", dialect="ollama")
 LAST = {**piece(done=True), "done_reason": "stop"}
 
 
-def broken(message: str) -> Failed:
+def failed(message: str) -> Failed:
     return Failed(failure=Failure(kind="upstream", message=message))
 
 
@@ -118,9 +118,9 @@ def test_without_its_last_piece_a_stream_is_broken() -> None:
         START,
         BlockStarted(part=Text(text="")),
         TextDelta(text="a"),
-        broken("connection lost: the upstream's stream ended without being complete"),
+        failed("connection lost: the upstream's stream ended without being complete"),
     ]
-    assert read() == [broken("connection lost: the upstream's stream ended without being complete")]
+    assert read() == [failed("connection lost: the upstream's stream ended without being complete")]
 
 
 def test_an_error_ends_it() -> None:
@@ -131,10 +131,10 @@ def test_an_error_ends_it() -> None:
 
 def test_what_cannot_be_read_ends_it() -> None:
     """U17, U18."""
-    cut = broken("server error: the upstream's stream cannot be read: $: not valid JSON: Input data was truncated")
+    cut = failed("server error: the upstream's stream cannot be read: $: not valid JSON: Input data was truncated")
     assert read(b'{"model', LAST) == [cut]
     assert read({**piece(), "message": 1}) == [
-        broken("server error: the upstream's stream cannot be read: $.message: expected object, got int")
+        failed("server error: the upstream's stream cannot be read: $.message: expected object, got int")
     ]
 
 

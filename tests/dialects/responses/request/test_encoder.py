@@ -32,7 +32,7 @@ from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Message, OutputFormat, Prompt, Request, Role, Sampling, Thinking, Tool, ToolChoice
 
 
-def said(role: Role, *parts: Part | str) -> Message:
+def message_of(role: Role, *parts: Part | str) -> Message:
     return Message(role=role, content=tuple(Text(text=part) if isinstance(part, str) else part for part in parts))
 
 
@@ -43,12 +43,12 @@ def encoded(request: Request, target: Target | None = None) -> tuple[JSONObject,
     return body, [str(loss) for loss in losses]
 
 
-def asked(role: str, content: JSON) -> JSONObject:
+def input_message(role: str, content: JSON) -> JSONObject:
     return {"type": "message", "role": role, "content": content}
 
 
-HI = said("user", "Hi")
-HI_ITEM = asked("user", "Hi")
+HI = message_of("user", "Hi")
+HI_ITEM = input_message("user", "Hi")
 CALL = ToolCall(id="c1", name="f", arguments="{}")
 CALL_ITEM = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
 PICTURE = Image(source=Inline(data="AA==", media_type="image/png"))
@@ -71,71 +71,74 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
     ("messages", "target", "wire", "losses"),
     [
         pytest.param(
-            [said("developer", "a"), HI],
+            [message_of("developer", "a"), HI],
             Target(),
-            [asked("system", "a"), HI_ITEM],
+            [input_message("system", "a"), HI_ITEM],
             [f"{M0} role approximated (`developer` is written as `system`)"],
             id="pitfall-35-developer",
         ),
         pytest.param(
-            [said("developer", "a"), said("system", "b", "c"), HI],
+            [message_of("developer", "a"), message_of("system", "b", "c"), HI],
             Target(developer_role=True),
             [
-                asked("developer", "a"),
-                asked("system", [{"type": "input_text", "text": "b"}, {"type": "input_text", "text": "c"}]),
+                input_message("developer", "a"),
+                input_message("system", [{"type": "input_text", "text": "b"}, {"type": "input_text", "text": "c"}]),
                 HI_ITEM,
             ],
             [],
             id="pitfall-1-35-system-turns-as-they-are",
         ),
         pytest.param(
-            [HI, said("system", "s"), said("assistant", "a"), said("user", "u")],
+            [HI, message_of("system", "s"), message_of("assistant", "a"), message_of("user", "u")],
             Target(inline_system=False),
             [
                 HI_ITEM,
-                asked("assistant", "a"),
-                asked("user", [{"type": "input_text", "text": "s"}, {"type": "input_text", "text": "u"}]),
+                input_message("assistant", "a"),
+                input_message("user", [{"type": "input_text", "text": "s"}, {"type": "input_text", "text": "u"}]),
             ],
             ["$.messages[1] role approximated (folded into the next user turn)"],
             id="pitfall-3-inline-system-folded",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(Text(text="r")), "more")],
+            [message_of("assistant", CALL), message_of("user", result(Text(text="r")), "more")],
             Target(),
-            [CALL_ITEM, output("r"), asked("user", "more")],
+            [CALL_ITEM, output("r"), input_message("user", "more")],
             [],
             id="pitfall-4-results-first",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", "more", result(Text(text="r")))],
+            [message_of("assistant", CALL), message_of("user", "more", result(Text(text="r")))],
             Target(),
-            [CALL_ITEM, output("r"), asked("user", "more")],
+            [CALL_ITEM, output("r"), input_message("user", "more")],
             ["$.messages[1].content[1] order approximated (the results of tools come first)"],
             id="pitfall-4-results-behind-words",
         ),
         pytest.param(
-            [said("assistant", "a", CALL, replace(CALL, id="c2")), said("user", result(), result(call_id="c2"))],
+            [
+                message_of("assistant", "a", CALL, replace(CALL, id="c2")),
+                message_of("user", result(), result(call_id="c2")),
+            ],
             Target(),
-            [asked("assistant", "a"), CALL_ITEM, {**CALL_ITEM, "call_id": "c2"}, output(""), output("", "c2")],
+            [input_message("assistant", "a"), CALL_ITEM, {**CALL_ITEM, "call_id": "c2"}, output(""), output("", "c2")],
             [],
             id="pitfall-5-6-several-empty-results",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(Text(text="no"), is_error=True))],
+            [message_of("assistant", CALL), message_of("user", result(Text(text="no"), is_error=True))],
             Target(),
             [CALL_ITEM, output("[tool error] no")],
             ["$.messages[1].content[0] is_error emulated (the text begins with `[tool error]`)"],
             id="pitfall-9-failed",
         ),
         pytest.param(
-            [said("assistant", CALL), said("user", result(PICTURE, is_error=True))],
+            [message_of("assistant", CALL), message_of("user", result(PICTURE, is_error=True))],
             Target(),
             [CALL_ITEM, output([{"type": "input_text", "text": "[tool error] "}, PICTURE_PART])],
             ["$.messages[1].content[0] is_error emulated (the text begins with `[tool error]`)"],
             id="pitfall-7-56-picture-in-a-result",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, id="x" * 70)), said("user", result(call_id="x" * 70))],
+            [message_of("assistant", replace(CALL, id="x" * 70)), message_of("user", result(call_id="x" * 70))],
             Target(),
             [{**CALL_ITEM, "call_id": "x" * 55 + "_c71bd109"}, output("", "x" * 55 + "_c71bd109")],
             [
@@ -145,28 +148,35 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             id="pitfall-42-long-ids",
         ),
         pytest.param(
-            [said("assistant", CALL), HI],
+            [message_of("assistant", CALL), HI],
             Target(),
             [CALL_ITEM, output(MISSING_RESULT), HI_ITEM],
             ["$.messages content emulated (an error stands for the result of a call that is missing)"],
             id="pitfall-44-no-result",
         ),
         pytest.param(
-            [said("assistant", CALL, CALL), said("tool", result(Text(text="r"))), said("tool", result())],
+            [
+                message_of("assistant", CALL, CALL),
+                message_of("tool", result(Text(text="r"))),
+                message_of("tool", result()),
+            ],
             Target(),
             [CALL_ITEM, CALL_ITEM, output("r"), output("")],
             [],
             id="two-calls-of-one-id",
         ),
         pytest.param(
-            [said("user", result(Text(text="r")))],
+            [message_of("user", result(Text(text="r")))],
             Target(),
-            [asked("user", "Result of the tool call c1:\nr")],
+            [input_message("user", "Result of the tool call c1:\nr")],
             ["$.messages content approximated (the result of no call before it is written as text)"],
             id="pitfall-44-no-call",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, kind="custom", arguments="x")), said("tool", result(Text(text="r")))],
+            [
+                message_of("assistant", replace(CALL, kind="custom", arguments="x")),
+                message_of("tool", result(Text(text="r"))),
+            ],
             Target(),
             [
                 {"type": "custom_tool_call", "call_id": "c1", "name": "f", "input": "x"},
@@ -176,21 +186,21 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             id="pitfall-62-the-kind-of-a-result-is-its-calls",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, arguments="")), said("tool", result())],
+            [message_of("assistant", replace(CALL, arguments="")), message_of("tool", result())],
             Target(),
             [CALL_ITEM, output("")],
             [],
             id="pitfall-94-no-arguments",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, arguments='{"a": ')), said("tool", result())],
+            [message_of("assistant", replace(CALL, arguments='{"a": ')), message_of("tool", result())],
             Target(),
             [{**CALL_ITEM, "arguments": '{"a": '}, output("")],
             [],
             id="pitfall-40-arguments-are-text",
         ),
         pytest.param(
-            [said("assistant", replace(CALL, namespace="n", item_id="item_1")), said("tool", result())],
+            [message_of("assistant", replace(CALL, namespace="n", item_id="item_1")), message_of("tool", result())],
             Target(),
             [{**CALL_ITEM, "namespace": "n"}, output("")],
             [],
@@ -198,7 +208,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
         ),
         pytest.param(
             [
-                said(
+                message_of(
                     "assistant",
                     Reasoning(encrypted="e", redacted=True, origin=OURS, id="rs_1"),
                     Reasoning(summary=("s",), encrypted="f", origin=OURS, id="x"),
@@ -212,7 +222,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             [
                 {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
                 {"type": "reasoning", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "f"},
-                asked("assistant", "a"),
+                input_message("assistant", "a"),
                 HI_ITEM,
             ],
             [
@@ -222,17 +232,17 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             id="pitfall-51-58-only-what-it-sealed",
         ),
         pytest.param(
-            [said("assistant", Reasoning(encrypted="e", origin=replace(OURS, provider="acme"))), HI],
+            [message_of("assistant", Reasoning(encrypted="e", origin=replace(OURS, provider="acme"))), HI],
             Target(provider="other"),
             [HI_ITEM],
             [f"{C0} reasoning dropped (the server takes back only what it sealed itself)"],
             id="pitfall-58-another-provider",
         ),
         pytest.param(
-            [said("assistant", "a", Refusal(text="no")), HI],
+            [message_of("assistant", "a", Refusal(text="no")), HI],
             Target(),
             [
-                asked(
+                input_message(
                     "assistant",
                     [
                         {"type": "output_text", "text": "a", "annotations": []},
@@ -245,10 +255,10 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             id="pitfall-72-refusal",
         ),
         pytest.param(
-            [said("assistant", Text(text="abc", citations=(Citation(kind="url_citation", url="u"),))), HI],
+            [message_of("assistant", Text(text="abc", citations=(Citation(kind="url_citation", url="u"),))), HI],
             Target(),
             [
-                asked(
+                input_message(
                     "assistant",
                     [
                         {
@@ -267,11 +277,11 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
         ),
         pytest.param(
             [
-                said("assistant", PICTURE, Opaque(dialect="x", data={"type": "y"}, text="z")),
-                said("user", Refusal(text="r")),
+                message_of("assistant", PICTURE, Opaque(dialect="x", data={"type": "y"}, text="z")),
+                message_of("user", Refusal(text="r")),
             ],
             Target(),
-            [asked("assistant", "z"), asked("user", "r")],
+            [input_message("assistant", "z"), input_message("user", "r")],
             [
                 f"{C0} image dropped (model output is text only in this dialect)",
                 "$.messages[0].content[1] y approximated (written as text)",
@@ -281,7 +291,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
         ),
         pytest.param(
             [
-                said(
+                message_of(
                     "user",
                     PICTURE,
                     Image(source=Stored("i")),
@@ -296,7 +306,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             ],
             Target(),
             [
-                asked(
+                input_message(
                     "user",
                     [
                         {**PICTURE_PART, "detail": "auto"},
@@ -320,10 +330,10 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             id="pitfall-33-media",
         ),
         pytest.param(
-            [said("user", Text(text="x", cache=CacheMark(ttl="5m")), Text(text="y", cache=CacheMark(ttl="30m")))],
+            [message_of("user", Text(text="x", cache=CacheMark(ttl="5m")), Text(text="y", cache=CacheMark(ttl="30m")))],
             Target(cache_marks=True),
             [
-                asked(
+                input_message(
                     "user",
                     [
                         {"type": "input_text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit"}},
@@ -339,9 +349,9 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             id="pitfall-31-cache-marks",
         ),
         pytest.param(
-            [HI, said("assistant", "a")],
+            [HI, message_of("assistant", "a")],
             Target(),
-            [HI_ITEM, asked("assistant", "a")],
+            [HI_ITEM, input_message("assistant", "a")],
             ["$.messages[1] prefill approximated (the server may answer the last turn, not go on with it)"],
             id="pitfall-32-prefill",
         ),
@@ -356,12 +366,12 @@ def test_input(messages: list[Message], target: Target, wire: JSON, losses: list
 @pytest.mark.parametrize(
     ("messages", "instructions"),
     [
-        ([said("system", "s"), HI], "s"),
-        ([said("system", "s"), said("system", "t"), HI], None),
-        ([said("system", "s", "t"), HI], None),
-        ([said("system", Text(text="s", cache=CacheMark())), HI], None),
-        ([said("developer", "s"), HI], None),
-        ([HI, said("system", "s")], None),
+        ([message_of("system", "s"), HI], "s"),
+        ([message_of("system", "s"), message_of("system", "t"), HI], None),
+        ([message_of("system", "s", "t"), HI], None),
+        ([message_of("system", Text(text="s", cache=CacheMark())), HI], None),
+        ([message_of("developer", "s"), HI], None),
+        ([HI, message_of("system", "s")], None),
     ],
 )
 def test_instructions_are_one_plain_system_turn_in_front(messages: list[Message], instructions: str | None) -> None:
@@ -605,7 +615,7 @@ def test_several_answers_are_refused() -> None:
 
 def test_a_seal_in_the_history_asks_for_more() -> None:
     """pitfall-61: or the next thought would not come back."""
-    history = (HI, said("assistant", Reasoning(encrypted="e", origin=OURS), "a"), HI)
+    history = (HI, message_of("assistant", Reasoning(encrypted="e", origin=OURS), "a"), HI)
     body, _ = encoded(Request(model="m", messages=history))
     assert body["include"] == ["reasoning.encrypted_content"]
 
@@ -645,7 +655,7 @@ def test_a_thought_of_another_maker_stays_behind_where_the_server_is_known() -> 
 
 def test_a_text_without_words_is_left_out_and_what_stands_beside_it_is_told() -> None:
     """No server takes an `output_text` without a word; a mark on it marks nothing."""
-    silent = said("assistant", Text(text="", cache=CacheMark()))
+    silent = message_of("assistant", Text(text="", cache=CacheMark()))
     body, losses = encoded(Request(model="m", messages=(HI, silent, HI)))
-    assert body["input"] == [asked("user", "Hi"), asked("user", "Hi")]
+    assert body["input"] == [input_message("user", "Hi"), input_message("user", "Hi")]
     assert losses == ["$.messages[1].content[0] cache dropped (model output takes no cache mark)"]

@@ -30,7 +30,7 @@ def _shape(part: Part) -> str:
             return type(part).__name__
 
 
-def said(text: str) -> JSONObject:
+def input_text(text: str) -> JSONObject:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
@@ -50,7 +50,7 @@ USER = {"role": "user", "content": "u"}
     ("items", "expected"),
     [
         pytest.param(
-            [USER, THOUGHT, said("a"), call("1"), call("2"), output("1"), output("2"), said("b")],
+            [USER, THOUGHT, input_text("a"), call("1"), call("2"), output("1"), output("2"), input_text("b")],
             [
                 ("user", ["u"]),
                 ("assistant", ["Reasoning", "a", "ToolCall 1", "ToolCall 2"]),
@@ -61,12 +61,12 @@ USER = {"role": "user", "content": "u"}
             id="pitfall-57-calls-are-one-turn",
         ),
         pytest.param(
-            [said("a"), said("b"), THOUGHT, said("c")],
+            [input_text("a"), input_text("b"), THOUGHT, input_text("c")],
             [("assistant", ["a"]), ("assistant", ["b"]), ("assistant", ["Reasoning", "c"])],
             id="words-behind-words-are-another-turn",
         ),
         pytest.param(
-            [said("a"), call("1"), said("b"), call("2"), output("1")],
+            [input_text("a"), call("1"), input_text("b"), call("2"), output("1")],
             [("assistant", ["a", "ToolCall 1", "b", "ToolCall 2"]), ("tool", ["ToolResult 1"])],
             id="words-between-calls",
         ),
@@ -153,12 +153,12 @@ def test_thoughts(item: JSONObject, expected: Reasoning) -> None:
     (thought,) = turn.content
     assert isinstance(thought, Reasoning)
     said = (thought.text, thought.summary, thought.signature, thought.encrypted, thought.redacted, thought.id)
-    assert said == (*_told(expected), "rs_1")
+    assert said == (*_reasoning_item(expected), "rs_1")
     ours = Origin(dialect="responses") if expected.encrypted is not None else None
     assert thought.origin == (expected.origin or ours)
 
 
-def _told(part: Reasoning) -> tuple[JSON, ...]:
+def _reasoning_item(part: Reasoning) -> tuple[JSON, ...]:
     return part.text, part.summary, part.signature, part.encrypted, part.redacted
 
 

@@ -8,13 +8,13 @@ from tests.dialects.responses.wire import (
     ITEM,
     MESSAGE,
     OUTPUT_TEXT,
+    completed_event,
     event,
     message,
     own,
     read,
     read_answer,
     text,
-    whole,
 )
 from xenoglot.model.content import Citation, Extra, Logprob, Opaque, Origin, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
@@ -80,7 +80,7 @@ def test_an_answer_from_its_start_to_its_end() -> None:
         event("output_text.done", **AT, text="Hello", logprobs=[]),
         event("content_part.done", **AT, part=text("Hello")),
         done(message(text("Hello"))),
-        whole(message(text("Hello")), usage=usage, completed_at=9, tools=[], novel=1, tool_usage={"x": 1}),
+        completed_event(message(text("Hello")), usage=usage, completed_at=9, tools=[], novel=1, tool_usage={"x": 1}),
     ) == [
         Started(
             id="resp_1",
@@ -225,7 +225,7 @@ def test_an_answer_from_its_start_to_its_end() -> None:
     ],
 )
 def test_messages(items: list[JSON], events: list[Event]) -> None:
-    assert read_answer(*items, whole()) == events
+    assert read_answer(*items, completed_event()) == events
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_messages(items: list[JSON], events: list[Event]) -> None:
 )
 def test_calls(items: list[JSON], events: list[Event]) -> None:
     calls = Finish(reason="tool_calls", raw="completed", dialect="responses")
-    assert read(event("created", response=ANSWER), *items, whole())[1:] == [*events, Finished(finish=calls)]
+    assert read(event("created", response=ANSWER), *items, completed_event())[1:] == [*events, Finished(finish=calls)]
 
 
 def test_a_free_text_call() -> None:
@@ -300,7 +300,7 @@ def test_a_free_text_call() -> None:
         event("custom_tool_call_input.delta", **at, delta="*** "),
         event("custom_tool_call_input.done", **at, input="*** Begin"),
         done({**item, "input": "*** Begin"}),
-        whole(),
+        completed_event(),
     ) == [
         BlockStarted(part=ToolCall(id="call_1", name="patch", kind="custom", item_id="ctc_1", extra=mark)),
         ArgumentsDelta(text="*** "),
@@ -394,7 +394,10 @@ def thought(kind: str, index: int = 0, **fields: JSON) -> JSONObject:
 def test_thoughts(items: list[JSON], events: list[Event]) -> None:
     """pitfall-112."""
     header = BlockStarted(part=Reasoning(summary=(), id="rs_1", extra=MARK))
-    assert read_answer(event("output_item.added", output_index=0, item=THOUGHT), *items, whole()) == [header, *events]
+    assert read_answer(event("output_item.added", output_index=0, item=THOUGHT), *items, completed_event()) == [
+        header,
+        *events,
+    ]
 
 
 def test_an_item_that_only_the_dialect_knows() -> None:
@@ -402,7 +405,9 @@ def test_an_item_that_only_the_dialect_knows() -> None:
     item: JSONObject = {"id": "x_1", "type": "x_call", "status": "in_progress"}
     turning = event("x_call.turning", item_id="x_1", output_index=0, sequence_number=3)
     found = {**item, "status": "completed", "rays": [1, 2]}
-    assert read_answer(event("output_item.added", output_index=0, item=item), turning, done(found), whole(found)) == [
+    assert read_answer(
+        event("output_item.added", output_index=0, item=item), turning, done(found), completed_event(found)
+    ) == [
         BlockStarted(part=Opaque(dialect="responses", data=item)),
         OpaqueDelta(dialect="responses", data=turning, name="response.x_call.turning"),
         BlockEnded(part=Opaque(dialect="responses", data=found)),
@@ -412,13 +417,13 @@ def test_an_item_that_only_the_dialect_knows() -> None:
 def test_what_only_the_end_tells_is_told() -> None:
     """pitfall-113, and no item is told twice: neither by its id, nor by its place where ids mean nothing."""
     late = call(1, "{}")
-    assert read_answer(done(message(text("a"))), whole(message(text("a")), late)) == [
+    assert read_answer(done(message(text("a"))), completed_event(message(text("a")), late)) == [
         HELLO,
         TextDelta(text="a"),
         BlockEnded(),
         *block(1, "{}"),
     ]
-    assert read_answer(done(message(text("a"))), whole(message(text("a"), id="msg_other"))) == [
+    assert read_answer(done(message(text("a"))), completed_event(message(text("a"), id="msg_other"))) == [
         HELLO,
         TextDelta(text="a"),
         BlockEnded(),
@@ -431,7 +436,7 @@ def test_signs_of_life() -> None:
         event("in_progress", response=ANSWER),
         {"type": "keepalive", "sequence_number": 2},
         event("in_progress", response=ANSWER),
-        whole(),
+        completed_event(),
     ) == [Ping(), Ping()]
 
 
@@ -439,17 +444,17 @@ def test_signs_of_life() -> None:
     ("end", "finish"),
     [
         pytest.param(
-            whole(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+            completed_event(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
             Finish(reason="length", raw="max_output_tokens", dialect="responses"),
             id="pitfall-82-length",
         ),
         pytest.param(
-            whole(status="incomplete", incomplete_details={"reason": "content_filter"}),
+            completed_event(status="incomplete", incomplete_details={"reason": "content_filter"}),
             Finish(reason="refusal", raw="content_filter", dialect="responses"),
             id="pitfall-82-filter",
         ),
         pytest.param(
-            whole(status="incomplete"),
+            completed_event(status="incomplete"),
             Finish(
                 reason="unknown",
                 raw="incomplete",
@@ -519,7 +524,7 @@ def test_failures(items: list[JSON], failure: tuple[str, str]) -> None:
 
 
 def test_nothing_follows_a_failure() -> None:
-    assert read({"type": "error", "message": "no"}, ADDED, whole()) == [
+    assert read({"type": "error", "message": "no"}, ADDED, completed_event()) == [
         Failed(failure=Failure(kind="upstream", message="no", dialect="openai"))
     ]
 
@@ -533,7 +538,7 @@ def test_nothing_follows_a_failure() -> None:
     ],
 )
 def test_an_end_that_sums_up_nothing_takes_nothing_back(ended: JSONObject, expected: Text) -> None:
-    *_, end = read_answer(ADDED, PART, delta("Hi"), done(ended), whole())
+    *_, end = read_answer(ADDED, PART, delta("Hi"), done(ended), completed_event())
     grown = BlockEnded(part=None if expected == Text(text="Hi", extra=own(item=ITEM)) else expected)
     assert end == grown
 
@@ -541,12 +546,12 @@ def test_an_end_that_sums_up_nothing_takes_nothing_back(ended: JSONObject, expec
 def test_a_call_and_a_thought_that_end_as_nothing_stay() -> None:
     grown = event("function_call_arguments.delta", item_id="fc_0", output_index=0, delta="{}")
     added = event("output_item.added", output_index=0, item=call(0))
-    assert read_answer(added, grown, done(call(0)), whole()) == block(0, "{}")
+    assert read_answer(added, grown, done(call(0)), completed_event()) == block(0, "{}")
     thought = {"type": "reasoning", "id": "rs_1", "summary": []}
     thinks = event("reasoning_text.delta", item_id="rs_1", output_index=0, content_index=0, delta="Hm")
     begun = event("output_item.added", output_index=0, item=thought)
     part = Reasoning(id="rs_1", summary=(), extra=own(item={"type": True}))
-    assert read_answer(begun, thinks, done(thought), whole()) == [
+    assert read_answer(begun, thinks, done(thought), completed_event()) == [
         BlockStarted(part=part),
         ReasoningDelta(text="Hm"),
         BlockEnded(),
@@ -570,14 +575,14 @@ def test_a_type_that_is_no_word_fails_the_stream(broken: JSONObject) -> None:
 
 def test_an_id_that_is_no_word_names_nothing() -> None:
     first, second = message(text("a")), message(text("b"), id=["x"])
-    events = read_answer(done(first), whole(first, second))
+    events = read_answer(done(first), completed_event(first, second))
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["a", "b"]
 
 
 def test_items_without_a_name_are_told_by_their_place() -> None:
     first, second = message(text("a"), id=""), message(text("b"), id="")
     added = event("output_item.added", output_index=0, item=MESSAGE | {"id": ""})
-    events = read_answer(added, done(first), whole(first, second))
+    events = read_answer(added, done(first), completed_event(first, second))
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["a", "b"]
 
 
