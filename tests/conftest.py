@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
-from tests.engine.running import engine, running_engine, weights
+from tests.engine.shared_engine import engine, running_engine, weights
 from tests.faults.catalogue import CaseCoverage, catalogue
 from tests.shortcuts import with_shortcuts
 from tests.signals import restore_interrupt

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.backends.raw_server import serving
 from tests.backends.test_probe_runner import quirky_script
-from tests.backends.wire import serving
-from tests.providers.quirky import Quirky
+from tests.providers.quirky_server import Quirky
 from xenoglot.cli import main
 from xenoglot.codec.target import Target
 from xenoglot.providers.catalog import read

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import agent_in, assert_valid, text_answer, tool_call_answer, tool_results
+from tests.agent.scripted_agent import agent_in, assert_valid, text_answer, tool_call_answer, tool_results
 from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.sandbox.workspace import Workspace

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import text_answer, tool_call_answer
+from tests.agent.scripted_agent import text_answer, tool_call_answer
 from xenoglot import cli
 from xenoglot.agent.answer_schema import LARGEST
 from xenoglot.backends.scripted import Scripted

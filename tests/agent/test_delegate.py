@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import ALL, assert_valid, text_answer, tool_call_answer, tool_results
+from tests.agent.scripted_agent import ALL, assert_valid, text_answer, tool_call_answer, tool_results
 from xenoglot import cli
 from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.delegate import MOST_BESIDE, MOST_ROUNDS, Delegation

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psutil  # type: ignore[import-untyped]  # it has none
 import pytest
 
-from tests.agent.working import text_answer, tool_call_answer, tool_results
+from tests.agent.scripted_agent import text_answer, tool_call_answer, tool_results
 from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.hooks import MOST_FOLLOW_UPS, MOST_OUTPUT, Hook, Hooks
 from xenoglot.agent.permissions import Permissions, tools_for

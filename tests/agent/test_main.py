@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import text_answer, tool_call_answer
+from tests.agent.scripted_agent import text_answer, tool_call_answer
 from tests.architecture.tree import ROOT
 from xenoglot import cli
 from xenoglot.backends.scripted import Scripted
@@ -361,7 +361,7 @@ def test_a_prompt_comes_from_a_pipe(play: Callable[..., Scripted], flags: list[s
 ENDLESS = """
 import sys
 from contextlib import asynccontextmanager
-from tests.agent.working import called
+from tests.agent.scripted_agent import called
 from xenoglot import cli
 from xenoglot.gateway.process import gateway_backend
 from xenoglot.backends.scripted import Scripted

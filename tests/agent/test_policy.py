@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.agent.working import ALL, text_answer, tool_call_answer, tool_results
+from tests.agent.scripted_agent import ALL, text_answer, tool_call_answer, tool_results
 from xenoglot import cli
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.policy import OWN, Policy, checked, policy_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agent.working import agent_in, assert_valid, text_answer, tool_call_answer
+from tests.agent.scripted_agent import agent_in, assert_valid, text_answer, tool_call_answer
 from xenoglot import cli
 from xenoglot.agent import slash
 from xenoglot.agent.agent import AgentSettings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, error_answer
+from tests.client.server_scripts import HELLO, HELLO_STREAMED, error_answer
 from xenoglot.backends.backend import Answer, Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.http.timeouts import Deadlines

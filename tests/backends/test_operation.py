@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from tests.backends.raw_server import leakless, response
 from tests.backends.remote.test_backend import KEY, sent, upstream
-from tests.backends.wire import leakless, response
 from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
 from xenoglot.backends.operation import OperationCall, handler_of, need_handler, upstream_form
 from xenoglot.codec.features.embedding import EMBED

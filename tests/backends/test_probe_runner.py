@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.backends.wire import leakless, respond_with, response, serving
-from tests.providers.quirky import Quirky, probe_report
+from tests.backends.raw_server import leakless, respond_with, response, serving
+from tests.providers.quirky_server import Quirky, probe_report
 from xenoglot.backends.probe_runner import ask_everything
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.target import Target
@@ -20,7 +20,7 @@ from xenoglot.providers.probe.runner import ProbeOptions, probe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.backends.wire import Peer, Script
+    from tests.backends.raw_server import Peer, Script
     from xenoglot.providers.probe.exchange import ProbeResponse
 
 KEY = "sk-a-key-that-nobody-may-see"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.own import tiny
-from tests.backends.own.asking import call, events, lost, request_of, turn
-from tests.backends.own.engines import ChatTokenizer, Engine
+from tests.backends.local_models import tiny
+from tests.backends.local_models.engines import ChatTokenizer, Engine
+from tests.backends.local_models.requests import call, events, lost, request_of, turn
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.local_models.adapt import backend_of

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, scripted_client, streamed
+from tests.client.server_scripts import HELLO, HELLO_STREAMED, chunk, scripted_client, streamed
 from xenoglot.backends.backend import Backend, Call, EventAnswer
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.http.timeouts import Deadlines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.client.interruption import Interruption
-from tests.client.scripts import ONCE, chunk, streamed
+from tests.client.server_scripts import ONCE, chunk, streamed
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client import loop_thread, sync, sync_streams, thread_stream

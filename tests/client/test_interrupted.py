@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripts import ONCE, chunk, streamed, whole_answer
+from tests.client.server_scripts import ONCE, chunk, streamed, whole_answer
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.testing import Steps, Upstream
 from xenoglot.testing.cancellation import interrupt

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.client.scripts import (
+from tests.client.server_scripts import (
     HELLO,
     HELLO_STREAMED,
     ONCE,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripts import HELLO, scripted_client
+from tests.client.server_scripts import HELLO, scripted_client
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.sync import Client

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.architecture.tree import ROOT
-from tests.client.scripts import HELLO, HELLO_STREAMED, ONCE, chunk, streamed
+from tests.client.server_scripts import HELLO, HELLO_STREAMED, ONCE, chunk, streamed
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream

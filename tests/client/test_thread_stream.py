@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripts import HELLO_STREAMED, ONCE, chunk, streamed
+from tests.client.server_scripts import HELLO_STREAMED, ONCE, chunk, streamed
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.sync import Client

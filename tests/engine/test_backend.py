@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine.grammar.schemas import SCHEMAS
 from tests.engine.grammar.validate import valid
-from tests.engine.running import SHAPE, assert_valid, call_of, events, message_of, response
+from tests.engine.shared_engine import SHAPE, assert_valid, call_of, events, message_of, response
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss, Losses

@@ -13,7 +13,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.engine.gateways import Serving
+from tests.engine.embedded_gateway import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import call_of, events, response
-from tests.engine.running import message_of as message
+from tests.engine.shared_engine import call_of, events, response
+from tests.engine.shared_engine import message_of as message
 from xenoglot.backends.backend import Call
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.chat import CHAT

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.engine.gateways import Serving
-from tests.engine.running import running_engine, weights
+from tests.engine.embedded_gateway import Serving
+from tests.engine.shared_engine import running_engine, weights
 from xenoglot.backends.probe_runner import ask_everything
 from xenoglot.dialect_registry import names
 from xenoglot.providers.catalog import checked

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import assert_valid
+from tests.engine.shared_engine import assert_valid
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import decode_json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import SHAPE, Running, call_of, message_of, response
+from tests.engine.shared_engine import SHAPE, Running, call_of, message_of, response
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss
 from xenoglot.engine.backend import Engine

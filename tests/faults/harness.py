@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from msgspec import Struct
 
-from tests.backends.wire import open_sockets, turns
+from tests.backends.raw_server import open_sockets, turns
 from tests.faults.canaries import Canaries, LogCapture, capture_logs
 from tests.faults.client_view import read_error, read_stream, response_text
 from tests.faults.wire_responses import DIALECTS, HELLO

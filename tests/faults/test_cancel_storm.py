@@ -7,7 +7,7 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.backends.wire import becomes, leakless, turns
+from tests.backends.raw_server import becomes, leakless, turns
 from xenoglot.backends.http.client import Transport
 from xenoglot.testing import END, Body, RequestMatcher, Respond, ResponseHead, ScriptRule, Upstream, WaitEvent
 

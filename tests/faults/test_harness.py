@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from tests.backends.wire import turns
+from tests.backends.raw_server import turns
 from tests.faults.harness import GatewayHarness, advance, assert_completed, valid_response
 from xenoglot.gateway.http import heap
 from xenoglot.testing.script import WaitEvent

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.running import Running
 from tests.engine.server.test_bert import checkpoint
+from tests.engine.shared_engine import Running
 from tests.faults.direct_exchange import DirectExchange, handle
 from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.running_gateway import config_for, endpoint_rows

@@ -16,7 +16,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tests.backends.wire import becomes
+from tests.backends.raw_server import becomes
 from tests.faults.harness import client_request
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.exchange import UpstreamExchange as Asked

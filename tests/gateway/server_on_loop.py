@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from tests.backends.wire import becomes, turns
+from tests.backends.raw_server import becomes, turns
 from tests.gateway.running_gateway import config_for
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.settings import ConnectionSettings

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.own import tiny
-from tests.backends.own.asking import request_of, turn
-from tests.backends.own.engines import Engine
+from tests.backends.local_models import tiny
+from tests.backends.local_models.engines import Engine
+from tests.backends.local_models.requests import request_of, turn
 from tests.gateway.running_gateway import TIMEOUT, read_until, run_gateway
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer

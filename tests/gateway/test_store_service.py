@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.backends.wire import advance, leakless, turns
+from tests.backends.raw_server import advance, leakless, turns
 from xenoglot.gateway.store_service import PATIENCE, SILENT_PATIENCE, StoreService
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import Retention, StoreError

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.laws.growing import Element, elements
+from tests.laws.growing_values import Element, elements
 from tests.laws.steps import Counted, steep
 from tests.laws.vectors import Case, cases
 from xenoglot.codec.json.json_io import decode_json, encode_json

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tests.backends.own import tiny
-from tests.backends.own.engines import ChatTokenizer
+from tests.backends.local_models import tiny
+from tests.backends.local_models.engines import ChatTokenizer
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.async_engine import Templated
 from xenoglot.backends.local_models.prompt_function import Prompted

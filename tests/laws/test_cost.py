@@ -1,9 +1,9 @@
 """Cost: work is linear in each thing that can be repeated, in every dialect, asked and answered.
 
 Each place in the code is counted by itself (`tests/laws/steps.py`), so a square is found at a few dozen elements,
-however little it weighs there. What is repeated comes from the vectors (`tests/laws/growing.py`), so a new dialect is
-held to the law by its vectors. Each element is written for two dialects, which take turns. Streams have a file of their
-own, `test_cost_streams`.
+however little it weighs there. What is repeated comes from the vectors (`tests/laws/growing_values.py`), so a new
+dialect is held to the law by its vectors. Each element is written for two dialects, which take turns. Streams have a
+file of their own, `test_cost_streams`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 
 from tests.laws.costs import World, answered, asked, check, of, values
-from tests.laws.growing import together
+from tests.laws.growing_values import together
 from tests.laws.steps import Counted
 from xenoglot.dialect_registry import names
 

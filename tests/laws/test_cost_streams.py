@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.laws.costs import LONGEST, World, check, events_of, grows, of, streamed, values
-from tests.laws.growing import Element
+from tests.laws.growing_values import Element
 from tests.laws.steps import Counted
 from xenoglot.dialect_registry import names
 

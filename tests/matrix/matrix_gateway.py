@@ -8,7 +8,7 @@ import threading
 from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING, Self
 
-from tests.backends.wire import serving
+from tests.backends.raw_server import serving
 from tests.gateway.running_gateway import TIMEOUT
 from tests.matrix.upstream import Upstream
 from xenoglot.gateway.config.load import check

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.matrix.all_dialects_gateway import AllDialectsGateway
-from tests.matrix.pairs import (
+from tests.matrix.sdk_clients import (
     QUESTION,
     RESULT,
     SCHEMA,

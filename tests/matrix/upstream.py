@@ -15,7 +15,7 @@ from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.codec.json.json_io import decode_json, encode_json
 
 if TYPE_CHECKING:
-    from tests.backends.wire import Peer
+    from tests.backends.raw_server import Peer
     from xenoglot.model.json import JSON
 
 VOLATILE = ("content-length", "host")

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import leakless, respond_with, serving
+from tests.backends.raw_server import leakless, respond_with, serving
 from xenoglot.backends.backend import Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses

@@ -48,7 +48,7 @@ async def test_what_was_kept_is_there_when_it_is_opened_again(tmp_path: Path) ->
 
 async def test_nothing_that_was_kept_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    command = [sys.executable, "-m", "tests.store.keeps_on", str(path)]
+    command = [sys.executable, "-m", "tests.store.writer_program", str(path)]
     with subprocess.Popen(  # noqa: ASYNC220  there is nothing else to do meanwhile
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as process:

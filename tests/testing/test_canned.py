@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.backends.wire import leakless
+from tests.backends.raw_server import leakless
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.stage import Pipeline, through

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.backends.wire import leakless
+from tests.backends.raw_server import leakless
 from xenoglot.testing import Close, Respond, Send, Upstream
 from xenoglot.testing.client import AsyncRawClient, RawClient, ResponseReader, request
 from xenoglot.testing.raw_http import MessageReader

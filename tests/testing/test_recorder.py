@@ -10,9 +10,9 @@ import anthropic
 import openai
 import pytest
 
-from tests.backends.wire import advance, leakless, turns
-from tests.engine.running import SHAPE
-from tests.engine.running import Running as Process
+from tests.backends.raw_server import advance, leakless, turns
+from tests.engine.shared_engine import SHAPE
+from tests.engine.shared_engine import Running as Process
 from tests.gateway.running_gateway import RunningGateway, config_for
 from xenoglot.backends.http.client import Transport
 from xenoglot.engine.backend import Engine

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import leakless
+from tests.backends.raw_server import leakless
 from xenoglot.errors import ConfigurationError
 from xenoglot.testing import (
     AsyncRawClient,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import ManualClockLoop, advance, leakless
+from tests.backends.raw_server import ManualClockLoop, advance, leakless
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.testing import (
     Body,

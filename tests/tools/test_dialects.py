@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tools.scenes import results, unpaired
+from tests.tools.scripted_runs import results, unpaired
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.retry import ClientEnvironment
 from xenoglot.codec.json.json_io import encode_json

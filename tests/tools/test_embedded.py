@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from tests.engine.running import SHAPE, Running
-from tests.tools.scenes import results, steps, unpaired
+from tests.engine.shared_engine import SHAPE, Running
+from tests.tools.scripted_runs import results, steps, unpaired
 from xenoglot.backends.http.client import Transport
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.sync import Client

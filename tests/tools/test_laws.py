@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tools.scenes import answer, run, run_blocking, timeless, unpaired
+from tests.tools.scripted_runs import answer, run, run_blocking, timeless, unpaired
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.tools.scenes import answer, call, results, run, run_blocking, steps, timeless, trace, unpaired
+from tests.tools.scripted_runs import answer, call, results, run, run_blocking, steps, timeless, trace, unpaired
 from xenoglot.model.content import Image, Inline, Refusal, Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Response

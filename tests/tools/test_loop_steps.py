@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tools.scenes import answer, call, results
+from tests.tools.scripted_runs import answer, call, results
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request

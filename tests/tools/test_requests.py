@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from tests.tools.scenes import USAGE, answer, call, results, timeless, unpaired
+from tests.tools.scripted_runs import USAGE, answer, call, results, timeless, unpaired
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.tools.scenes import answer, call, results, run, run_blocking
+from tests.tools.scripted_runs import answer, call, results, run, run_blocking
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.sync import Client

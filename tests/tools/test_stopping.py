@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.tools.scenes import answer, call, results, run_blocking, steps, unpaired
+from tests.tools.scripted_runs import answer, call, results, run_blocking, steps, unpaired
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient

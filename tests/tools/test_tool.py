@@ -12,7 +12,7 @@ import msgspec
 import pydantic
 import pytest
 
-from tests.tools.scenes import answer, call, results, run
+from tests.tools.scripted_runs import answer, call, results, run
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.json import JSONObject  # the same

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.responses import BROKEN, CHUNKED, WHOLE, Response, Seen
-from tests.backends.wire import Peer, becomes, leakless, on_each_loop, respond_with, response, serving, turns
+from tests.backends.http.responses import BROKEN, CHUNKED, WHOLE, Response, Seen
+from tests.backends.raw_server import Peer, becomes, leakless, on_each_loop, respond_with, response, serving, turns
 from xenoglot.backends.http.client import Transport, TransportError, UpstreamResponse
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.responses import CHUNKED
-from tests.backends.wire import (
+from tests.backends.http.responses import CHUNKED
+from tests.backends.raw_server import (
     advance,
     becomes,
     collect,

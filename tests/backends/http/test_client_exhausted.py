@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import leakless, on_each_loop, respond_with, response, serving
+from tests.backends.raw_server import leakless, on_each_loop, respond_with, response, serving
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.model.failure import Failure

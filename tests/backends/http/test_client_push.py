@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.backends.responses import BROKEN, CHUNKED, WHOLE
-from tests.backends.wire import (
+from tests.backends.http.responses import BROKEN, CHUNKED, WHOLE
+from tests.backends.raw_server import (
     Peer,
     advance,
     becomes,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from _pytest.mark import ParameterSet
 
-    from tests.backends.responses import Response
+    from tests.backends.http.responses import Response
 
 HEADED = [
     param for param in cast("list[ParameterSet]", [*WHOLE, *BROKEN]) if cast("Response", param.values[0]).seen.status

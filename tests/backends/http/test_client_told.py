@@ -6,8 +6,18 @@ from contextlib import aclosing
 
 import pytest
 
-from tests.backends.responses import CHUNKED, OK
-from tests.backends.wire import Peer, advance, becomes, leakless, on_each_loop, respond_with, response, serving, turns
+from tests.backends.http.responses import CHUNKED, OK
+from tests.backends.raw_server import (
+    Peer,
+    advance,
+    becomes,
+    leakless,
+    on_each_loop,
+    respond_with,
+    response,
+    serving,
+    turns,
+)
 from xenoglot.backends.http.client import Deadlines, Transport, TransportError, TransportLimits
 from xenoglot.backends.http.exchange import HIGH_WATER, UpstreamExchange
 from xenoglot.backends.http.http1 import HTTPRequest, prepare

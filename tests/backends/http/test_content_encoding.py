@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.backends.responses import CHUNKED
-from tests.backends.wire import becomes, collect, leakless, open_sockets, respond_with, response, serving
+from tests.backends.http.responses import CHUNKED
+from tests.backends.raw_server import becomes, collect, leakless, open_sockets, respond_with, response, serving
 from xenoglot.backends.http.client import Transport, TransportError, TransportLimits
 from xenoglot.backends.http.content_encoding import PIECE, Inflater, inflater
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import Peer, advance, becomes, leakless, response, serving
+from tests.backends.raw_server import Peer, advance, becomes, leakless, response, serving
 from xenoglot.backends.http.client import Transport, TransportError, TransportLimits
 from xenoglot.backends.http.dns import AddressLookup
 

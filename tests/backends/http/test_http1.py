@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.backends.responses import BROKEN, CHUNKED, OK, WHOLE, Response, Seen
+from tests.backends.http.responses import BROKEN, CHUNKED, OK, WHOLE, Response, Seen
 from xenoglot.backends.http.http1 import Origin, RequestURL, ResponseParser, locate, prepare
 from xenoglot.backends.http.timeouts import TransportError, TransportLimits
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from tests.backends.responses import CHUNKED
-from tests.backends.wire import (
+from tests.backends.http.responses import CHUNKED
+from tests.backends.raw_server import (
     Peer,
     advance,
     becomes,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.backends.wire import RawServer, Script
+    from tests.backends.raw_server import RawServer, Script
 
 BASIC = "Basic " + b64encode(b"me:s3cret").decode()
 KEYED = [("authorization", "Bearer s3cret-key")]

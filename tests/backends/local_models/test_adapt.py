@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.own import tiny
-from tests.backends.own.engines import ChatTokenizer, Engine
+from tests.backends.local_models import tiny
+from tests.backends.local_models.engines import ChatTokenizer, Engine
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.adapt import backend_of
 from xenoglot.backends.local_models.async_engine import Templated

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.own.asking import call, request_of, respond, response_of, turn
-from tests.backends.own.engines import ChatTokenizer, Engine
+from tests.backends.local_models.engines import ChatTokenizer, Engine
+from tests.backends.local_models.requests import call, request_of, respond, response_of, turn
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.local_models.async_engine import Templated
 from xenoglot.errors import ConfigurationError

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.own import tiny
-from tests.backends.own.asking import lost, request_of, turn
+from tests.backends.local_models import tiny
+from tests.backends.local_models.requests import lost, request_of, turn
 from xenoglot.backends.local_models.chat_template import TokenizerTemplate, template_of
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError

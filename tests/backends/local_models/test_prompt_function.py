@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.own.asking import call, events, lost, request_of, respond, response_of, turn
+from tests.backends.local_models.requests import call, events, lost, request_of, respond, response_of, turn
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.local_models.adapt import backend_of
 from xenoglot.backends.local_models.prompt_function import Prompted, takes_prompt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tests.backends.own.asking import request_of, respond, response_of
+from tests.backends.local_models.requests import request_of, respond, response_of
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.text_output import reading
 from xenoglot.backends.wrappers.emulation_settings import Emulate

@@ -11,8 +11,8 @@ import torch
 from msgspec.structs import replace
 from transformers import pipeline
 
-from tests.backends.own import tiny
-from tests.backends.own.asking import call, events, lost, request_of, respond, response_of, turn
+from tests.backends.local_models import tiny
+from tests.backends.local_models.requests import call, events, lost, request_of, respond, response_of, turn
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.local_models.adapt import backend_of
 from xenoglot.backends.local_models.transformers import Transformers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import Peer, leakless, respond_with, response, serving
+from tests.backends.raw_server import Peer, leakless, respond_with, response, serving
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece, watched
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
@@ -31,7 +31,7 @@ from xenoglot.model.response import Candidate, Finish, Response, Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
-    from tests.backends.wire import RawServer
+    from tests.backends.raw_server import RawServer
     from xenoglot.model.events import Event
     from xenoglot.model.failure import FailureCause
     from xenoglot.model.json import JSONObject

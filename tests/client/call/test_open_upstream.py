@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.scripts import HELLO, scripted_client
+from tests.client.server_scripts import HELLO, scripted_client
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.open_upstream import UpstreamOptions, address_of
 from xenoglot.errors import ConfigurationError

@@ -12,7 +12,7 @@ from openai.types.responses import Response as OpenAIResponse
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, error_answer, scripted_client, streamed
+from tests.client.server_scripts import HELLO, HELLO_STREAMED, chunk, error_answer, scripted_client, streamed
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.dialect_registry import get, names

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.client.scripts import (
+from tests.client.server_scripts import (
     HELLO,
     HELLO_STREAMED,
     RecordedSleep,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.engine.running import assert_valid
+from tests.engine.shared_engine import assert_valid
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.engine.decoding.candidate import PlainTextStage
 from xenoglot.engine.decoding.completion_stream import CompletionContext, CompletionDecoder

@@ -5,7 +5,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.running import call_of
+from tests.engine.shared_engine import call_of
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.decoding.text_output import ParsedTextStage
 from xenoglot.engine.server.model_traits import ModelTraits

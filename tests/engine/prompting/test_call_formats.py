@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.engine.grammar.derive import Grammar
 from tests.engine.grammar.match import matches
-from tests.engine.running import call_of
+from tests.engine.shared_engine import call_of
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.decoding.text_output import ParsedTextStage

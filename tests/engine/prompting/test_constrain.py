@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tests.engine.grammar.derive import Grammar
 from tests.engine.grammar.match import matches
-from tests.engine.running import call_of, message_of
+from tests.engine.shared_engine import call_of, message_of
 from xenoglot.backends.backend import Call
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.decoding.tool_calls import Branch

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.running import call_of, message_of
+from tests.engine.shared_engine import call_of, message_of
 from xenoglot.codec.loss import Loss
 from xenoglot.engine.prompting.template_messages import functions, messages
 from xenoglot.engine.prompting.text_turns import DEFAULT_SYSTEM

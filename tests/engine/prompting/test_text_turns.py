@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.running import call_of, message_of
+from tests.engine.shared_engine import call_of, message_of
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.prompting.text_turns import DEFAULT_SYSTEM, TemplateTurn, ends_in_results, turns
 from xenoglot.errors import FailureError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.running import call_of, events
+from tests.engine.shared_engine import call_of, events
 from xenoglot.engine.server.fingerprint import fingerprint
 from xenoglot.engine.server.server_process import Settings
 from xenoglot.engine.server.weights import Weights

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import uvloop
 
-from tests.engine.workers import LONG
+from tests.engine.worker_process import LONG
 from xenoglot.backends.http.client import Transport
 from xenoglot.engine.errors import EngineError, StartError, UnavailableError
 from xenoglot.engine.server.lifecycle import Backoff, EngineHealth, EngineProcess

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.workers import (
+from tests.engine.worker_process import (
     LONG,
     PYTHON,
     answer,
@@ -178,7 +178,7 @@ if sys.platform == "linux":  # elsewhere it leaves when the load is over
         """The load is scripted: it holds the interpreter's lock, as the real one does, and has no end."""
         (temporary / "xllamacpp.py").write_text(BLOCKED)
         environ = {**os.environ, "PYTHONPATH": str(temporary), "WATCH": str(temporary / "watch")}
-        command = [PYTHON, str(Path(__file__).parents[1] / "parent.py"), str(weights.path)]
+        command = [PYTHON, str(Path(__file__).parents[1] / "parent_process.py"), str(weights.path)]
         with socket.socket(socket.AF_UNIX) as listener:
             listener.settimeout(LONG)
             listener.bind(environ["WATCH"])
@@ -193,7 +193,7 @@ if sys.platform == "linux":  # elsewhere it leaves when the load is over
 
 @pytest.mark.parametrize("how", [pytest.param([], id="alone"), pytest.param(["fork"], id="a-fork-holds-its-pipes")])
 def test_never_outlives_a_killed_parent(temporary: Path, weights: Weights, how: list[str]) -> None:
-    command = [PYTHON, str(Path(__file__).parents[1] / "parent.py"), str(weights.path), *how]
+    command = [PYTHON, str(Path(__file__).parents[1] / "parent_process.py"), str(weights.path), *how]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         path = parent.stdout.readline().strip()

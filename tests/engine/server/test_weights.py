@@ -17,7 +17,7 @@ from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.server import weights as module
 from xenoglot.engine.server.weights import SMOLLM2, Model, Weights, fetch, from_path, locate, models_directory
 
-FETCHING = str(Path(__file__).parents[1] / "fetching.py")
+FETCHING = str(Path(__file__).parents[1] / "fetch_process.py")
 
 
 class World(NamedTuple):

@@ -18,7 +18,7 @@ import pytest
 from tests.gateway.config.test_provider_defaults import problems
 from tests.gateway.config.test_provider_defaults import upstream as configured
 from tests.gateway.running_gateway import TIMEOUT
-from tests.gateway.test_reasoning_requests import DialectGateway
+from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from xenoglot.backends.backend import Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses

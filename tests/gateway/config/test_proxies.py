@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from tests.backends.wire import respond_with, response, serving
+from tests.backends.raw_server import respond_with, response, serving
 from tests.gateway.running_gateway import RunningGateway, config_for
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.http.proxies import read_proxy

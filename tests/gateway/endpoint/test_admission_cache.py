@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import leakless
+from tests.backends.raw_server import leakless
 from tests.faults.direct_exchange import DirectExchange
 from tests.gateway.process.test_reload import PATH, done, reloading
 from tests.gateway.running_gateway import AccessLines, config_for

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import LINGER_NOT, advance, becomes, leakless, on_each_loop, turns
+from tests.backends.raw_server import LINGER_NOT, advance, becomes, leakless, on_each_loop, turns
 from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, PATHS, BlockingBackend
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted

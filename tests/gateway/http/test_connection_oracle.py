@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from tests.backends.wire import ManualClockLoop
+from tests.backends.raw_server import ManualClockLoop
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import advance, becomes, leakless
+from tests.backends.raw_server import advance, becomes, leakless
 from tests.gateway.scripted_backends import CHAT, HELLO, BlockingBackend
 from tests.gateway.server_on_loop import post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted

@@ -11,7 +11,7 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import advance, becomes, leakless, on_each_loop, turns
+from tests.backends.raw_server import advance, becomes, leakless, on_each_loop, turns
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import CHAT, HELLO, MESSAGES, BlockingBackend, EndlessBackend
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, RawConnection, ServerOnLoop, post_bytes, serve_on_loop

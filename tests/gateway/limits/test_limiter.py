@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.wire import ManualClockLoop, advance, becomes, leakless, turns
+from tests.backends.raw_server import ManualClockLoop, advance, becomes, leakless, turns
 from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.limiter import UNLIMITED, MemoryLimiter

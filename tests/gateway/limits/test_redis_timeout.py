@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import ManualClockLoop, advance, leakless, turns
+from tests.backends.raw_server import ManualClockLoop, advance, leakless, turns
 from xenoglot.gateway.limits.redis_timeout import PERIODS, SilenceTimeout
 
 if TYPE_CHECKING:

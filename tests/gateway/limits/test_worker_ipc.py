@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import json
 
-from tests.backends.wire import becomes, on_each_loop, turns
+from tests.backends.raw_server import becomes, on_each_loop, turns
 from tests.gateway.limits import worker_process
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits import worker_ipc

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, error_answer, streamed
+from tests.client.server_scripts import HELLO, HELLO_STREAMED, chunk, error_answer, streamed
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.sync import Client
 from xenoglot.errors import (

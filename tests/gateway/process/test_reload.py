@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.wire import advance, becomes, leakless, turns
+from tests.backends.raw_server import advance, becomes, leakless, turns
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, BlockingBackend
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, ServerOnLoop, post_bytes, serve_on_loop

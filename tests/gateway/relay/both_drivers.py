@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.backends.wire import turns
+from tests.backends.raw_server import turns
 from tests.faults.harness import (
     GatewayHarness,
     RawClient,

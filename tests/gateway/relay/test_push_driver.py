@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import turns
+from tests.backends.raw_server import turns
 from tests.faults.harness import PING, GatewayHarness, RawClient, advance, client_request, valid_response
 from tests.faults.wire_responses import DIALECTS, HELLO
 from tests.gateway.relay.both_drivers import (

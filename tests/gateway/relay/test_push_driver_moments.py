@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import turns
+from tests.backends.raw_server import turns
 from tests.faults.harness import PING, GatewayHarness, advance, client_request, wait_until
 from tests.gateway.relay.both_drivers import (
     GO_ON,

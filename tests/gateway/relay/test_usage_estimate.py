@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import anthropic
 import pytest
 
-from tests.gateway.test_reasoning_requests import DialectGateway, answer_and_losses
+from tests.gateway.upstream.test_reasoning_requests import DialectGateway, answer_and_losses
 from tests.shortcuts import switched
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses

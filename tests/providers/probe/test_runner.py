@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from tests.providers.quirky import MODEL, Quirky, probe_report
+from tests.providers.quirky_server import MODEL, Quirky, probe_report
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.providers import catalog

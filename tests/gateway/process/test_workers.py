@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.backends.wire import advance, leakless, turns
+from tests.backends.raw_server import advance, leakless, turns
 from tests.gateway.running_gateway import TIMEOUT, read_until
 from tests.gateway.scripted_backends import CHAT
 from tests.gateway.server_on_loop import post_bytes

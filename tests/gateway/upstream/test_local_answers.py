@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anthropic
 import pytest
 
-from tests.gateway.test_reasoning_requests import DialectGateway
+from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from tests.shortcuts import switched
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.api.fast_path import FastPath

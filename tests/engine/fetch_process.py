@@ -1,4 +1,4 @@
-"""A process that fetches the tiny wheel: `fetching.py ROW STEP` prints each step, and stops for good at STEP."""
+"""A process that fetches the tiny wheel: `fetch_process.py ROW STEP` prints each step, and stops for good at STEP."""
 
 import sys
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends import wire
-from tests.backends.responses import CHUNKED
-from tests.backends.wire import Peer, becomes, on_each_loop, turns
+from tests.backends import raw_server
+from tests.backends.http.responses import CHUNKED
+from tests.backends.raw_server import Peer, becomes, on_each_loop, turns
 from tests.gateway.scripted_backends import CHAT, MESSAGES
 from tests.gateway.server_on_loop import RawConnection, ServerOnLoop, post_bytes
 from xenoglot.backends.http.connection import READ_BYTES
@@ -79,7 +79,7 @@ async def unread(stage: ServerOnLoop, request: bytes) -> tuple[RawConnection, Cl
 )
 @on_each_loop
 async def test_c06_a_stream_that_is_not_read_holds_a_few_reads(path: str, body: dict[str, JSON]) -> None:
-    async with wire.serving(flood) as upstream:
+    async with raw_server.serving(flood) as upstream:
         value: JSON = {
             "server": {"port": 0},
             "store": {"url": "off"},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.codec.responses.test_unique_ids import STREAMED, WHOLE
-from tests.gateway.test_reasoning_requests import DialectGateway, answer_and_losses
+from tests.gateway.upstream.test_reasoning_requests import DialectGateway, answer_and_losses
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.model.content import ToolCall
