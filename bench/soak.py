@@ -130,7 +130,7 @@ class Gateway:
     async def metric(self, name: str) -> int:
         """Return the sum of a metric."""
         async with AsyncRawClient(self.url) as client:
-            reply = await client.ask("GET", "/metrics", headers={"connection": "close"})
+            reply = await client.request("GET", "/metrics", headers={"connection": "close"})
         return sum(int(found) for found in re.findall(rb"^%b(?:{.*})? (\d+)" % name.encode(), reply.body, re.MULTILINE))
 
     async def running(self) -> int:

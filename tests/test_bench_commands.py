@@ -47,7 +47,7 @@ def test_mock_serves_a_script_and_tells_what_it_sees(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     with running("mock", "--script", str(script)) as (url, said), RawClient(url) as client:
-        replies = [client.ask("POST", "/v1/chat/completions", ASK) for _ in range(2)]
+        replies = [client.request("POST", "/v1/chat/completions", ASK) for _ in range(2)]
     assert [(reply.status, reply.body) for reply in replies] == [(503, b""), (200, answers("chat").body)]
     assert said[:5] == [
         "connection 1: opened",
@@ -65,14 +65,14 @@ def test_record_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     with Upstream(*made.rules()) as upstream:
         flags = ("--upstream", f"{upstream.url}/v1", "--out", str(out), "--secret-env", "BENCH_SECRET")
         with running("record", *flags) as (url, said), RawClient(url) as client:
-            assert client.ask("POST", "/v1/chat/completions", ASK).body == made.body
+            assert client.request("POST", "/v1/chat/completions", ASK).body == made.body
             client.close()
     assert said == [
         f"POST /v1/chat/completions -> 200 ({len(made.body)} bytes): 0001-v1-chat-completions",
     ]
     with running("replay", str(out), "--timing") as (url, _), RawClient(url) as client:
         hidden = json.loads(made.body.replace(b"a-secret-of-ours", b"*" * 16))
-        assert client.ask("POST", "/v1/chat/completions", ASK).json == hidden
+        assert client.request("POST", "/v1/chat/completions", ASK).json == hidden
     assert main(["replay", str(out), "--check"]) == 0
     assert capsys.readouterr().out == "1 exchange, 0 differences\n"
     (out / "0001-v1-chat-completions" / "response.json").write_bytes(made.body.replace(b"1700000000", b"1700000000.0"))

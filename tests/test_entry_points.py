@@ -52,7 +52,7 @@ def test_what_is_installed_here(group: str) -> None:
 def test_folders_need_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, "some_pack", TEXT)
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "missing")])
-    monkeypatch.setattr(xenoglot_entry_points, "_asked", None)
+    monkeypatch.setattr(xenoglot_entry_points, "_entries", None)
     assert entries(GROUP) == {
         "mine": PluginEntry("mine", "mine.wire:DIALECTS.first [extra]", "some_pack"),
         "their.s": PluginEntry("their.s", "theirs:DIALECT", "some_pack"),

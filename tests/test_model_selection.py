@@ -105,4 +105,4 @@ def test_c_s4_prices_hold_for_every_model() -> None:
 def test_a_model_and_another_upstream_exclude_each_other() -> None:
     options = Namespace(python="json:dumps", config=None, upstream="http://localhost", text_syntax=None)
     with pytest.raises(ConfigurationError, match="`--upstream` and `--python` exclude each other"):
-        model_selection.own_backend(options)
+        model_selection.load_python_backend(options)

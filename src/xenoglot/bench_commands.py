@@ -173,7 +173,7 @@ async def _serve(
         server = Upstream(*rules, host=host, port=port, door=door, greeting=greeting, say=_say)
         upstream = await _listening(exits, server, host, port)
         _say(f"Serving at {upstream.url}")
-        await _told_to_stop()
+        await _wait_for_signal()
 
 
 async def _listening(
@@ -198,7 +198,7 @@ async def _serve_recorder(options: argparse.Namespace, secrets: Sequence[str]) -
         server = await _listening(exits, _recording(recorder, host, port), host, port)
         host, port = server.sockets[0].getsockname()[:2]
         _say(f"Recording at http://{host}:{port}")
-        await _told_to_stop()
+        await _wait_for_signal()
 
 
 @asynccontextmanager
@@ -207,7 +207,7 @@ async def _recording(recorder: Recorder, host: str, port: int) -> AsyncGenerator
         yield server
 
 
-async def _told_to_stop() -> None:
+async def _wait_for_signal() -> None:
     """Wait for SIGTERM or SIGINT, where the platform can tell of them."""
     import signal  # noqa: PLC0415  only here
 

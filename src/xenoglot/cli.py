@@ -212,9 +212,9 @@ def _add_address(serve: argparse.ArgumentParser) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from xenoglot.gateway.config.file_permissions import shown  # noqa: PLC0415  only this command needs a server
 
-    backend = model_selection.own_backend(options)
+    backend = model_selection.load_python_backend(options)
     if backend is not None:
-        _serve_own(options, backend)
+        _serve_python(options, backend)
     elif options.print_config:
         config = model_selection.config_of(options)
         _say(shown(config, config.secrets))
@@ -250,7 +250,7 @@ def _source(options: argparse.Namespace) -> FileSource | None:
     return FileSource(options.config, os.environ, options.host, options.port, options.workers)
 
 
-def _serve_own(options: argparse.Namespace, backend: Backend) -> None:
+def _serve_python(options: argparse.Namespace, backend: Backend) -> None:
     from xenoglot.gateway.process.serve import serve  # noqa: PLC0415
     from xenoglot.gateway.process.single_backend import single_backend  # noqa: PLC0415  only here
 

@@ -45,7 +45,7 @@ class PluginEntry(Struct, frozen=True):
 
 def entries(group: str) -> dict[str, PluginEntry]:
     """Return the entry points of `group` by their names."""
-    found = _in_folders(group) if _are_folders() else _asked(group)
+    found = _in_folders(group) if _are_folders() else _entries(group)
     return {entry.name: entry for entry in found}
 
 
@@ -102,7 +102,7 @@ def _section(text: str, group: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), value.strip()
 
 
-def _asked(group: str) -> Iterator[PluginEntry]:
+def _entries(group: str) -> Iterator[PluginEntry]:
     from importlib.metadata import entry_points  # noqa: PLC0415  what this module is there to leave out
 
     for entry in entry_points(group=group):

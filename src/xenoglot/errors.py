@@ -43,10 +43,10 @@ class XenoglotError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors of work that is done in another process come home whole."""
-        return _again, (type(self), self.args), self.__dict__
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
-def _again(kind: type[XenoglotError], args: tuple[object, ...]) -> XenoglotError:
+def _rebuild(kind: type[XenoglotError], args: tuple[object, ...]) -> XenoglotError:
     return kind.__new__(kind, *args)
 
 
@@ -117,7 +117,7 @@ class FailureError(XenoglotError):
     def retryable(self) -> bool:
         """Whether the same request, sent again, may be answered."""
         failure = self.failure
-        return not failure.futile and failure.cause not in _LASTING and failure.kind in _PASSING
+        return not failure.futile and failure.cause not in _PERMANENT and failure.kind in _RETRYABLE
 
 
 class InvalidRequestError(FailureError):
@@ -203,9 +203,9 @@ _KINDS: dict[FailureKind, type[FailureError]] = {
 }
 
 _CONNECTION = frozenset({"connect", "tls", "closed"})
-_LASTING = frozenset({"tls", "protocol", "too_large", "credentials", "forbidden"})
+_PERMANENT = frozenset({"tls", "protocol", "too_large", "credentials", "forbidden"})
 """Causes that another try meets again."""
-_PASSING = frozenset({"conflict", "rate_limit", "internal", "upstream", "overloaded", "timeout"})
+_RETRYABLE = frozenset({"conflict", "rate_limit", "internal", "upstream", "overloaded", "timeout"})
 
 
 def failure_error(failure: Failure, limits: RateLimits | None = None) -> FailureError:

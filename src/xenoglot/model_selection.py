@@ -81,11 +81,14 @@ def add_price(parser: argparse.ArgumentParser) -> None:
 
 
 class ModelSelection(NamedTuple):
-    """Which model a command uses: `open` gives its backend; `own` and `embedded` answer to every model name."""
+    """The model that a command uses.
+
+    `open` gives its backend. A `python_backend` and the `embedded` model answer to every model name.
+    """
 
     config: Config
     open: Callable[[], AbstractAsyncContextManager[Backend]]
-    own: bool
+    python_backend: bool
     embedded: bool
 
 
@@ -97,7 +100,7 @@ def chosen(options: argparse.Namespace, *, ready: bool = True) -> ModelSelection
     """
     from xenoglot.gateway.process.gateway_backend import open_gateway_backend  # noqa: PLC0415  `translate` must not need the extra
 
-    backend = own_backend(options)
+    backend = load_python_backend(options)
     config = config_of(options)
     embedded = backend is None and options.upstream is None and getattr(options, "config", None) is None
     return ModelSelection(
@@ -105,7 +108,7 @@ def chosen(options: argparse.Namespace, *, ready: bool = True) -> ModelSelection
     )
 
 
-def own_backend(options: argparse.Namespace) -> Backend | None:
+def load_python_backend(options: argparse.Namespace) -> Backend | None:
     """Return the backend of the object that `--python` names, if it is given.
 
     Raises:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds for one question."""
 
 LONGEST_LINE = 400
@@ -49,7 +49,7 @@ def add_command(commands: argparse._SubParsersAction[Parser], say: Say, progress
     )
     parser.add_argument("--images", action="store_true", help="send pictures too")
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", default=PATIENCE, help=f"for one question ({PATIENCE:.0f})"
+        "--timeout", type=float, metavar="SECONDS", default=TIMEOUT, help=f"for one question ({TIMEOUT:.0f})"
     )
     parser.add_argument(
         "--json", action="store_true", help="print the report as JSON, with all that was asked and answered"
@@ -89,13 +89,13 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
     report = asyncio.run(
         ask_everything(asked, key=key, patience=options.timeout, say=lambda text: progress(for_log(text, LONGEST_LINE)))
     )
-    _tell(options, report, say)
+    _report(options, report, say)
     if options.write is not None:
         _write(options, report)
     return 0
 
 
-def _tell(options: argparse.Namespace, report: Report, say: Say) -> None:
+def _report(options: argparse.Namespace, report: Report, say: Say) -> None:
     from msgspec import json  # noqa: PLC0415  as above
 
     from xenoglot.providers.probe.report import lines, unspoken  # noqa: PLC0415

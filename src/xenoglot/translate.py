@@ -53,7 +53,7 @@ def translate_request(
         LossError: something is lost, and `losses` are strict.
         ConfigurationError: there is no such dialect.
     """
-    return _written(get(source).decode_request(body), target, _kept(losses), server or Target())
+    return _encode(get(source).decode_request(body), target, _collector(losses), server or Target())
 
 
 def translate_response(
@@ -70,14 +70,14 @@ def translate_response(
         LossError: something is lost, and `losses` are strict.
         ConfigurationError: there is no such dialect.
     """
-    asked, lost = request or Request(model=""), _kept(losses)
+    asked, lost = request or Request(model=""), _collector(losses)
     response = UniqueIds(request).response(_response(body, get(source), lost))
     if stages := _for_client(source, target, request, lost):
         folder = Folder()
         for event in through(unfold(response), Pipeline(*stages)):
             folder.feed(event)
         response = folder.response()
-    return _answered(response, asked, target, lost)
+    return _encode_response(response, asked, target, lost)
 
 
 def stream_translator(
@@ -91,7 +91,7 @@ def stream_translator(
         ConfigurationError: there is no such dialect.
     """
     asked = request or Request(model="", stream=True, stream_usage=True)
-    reader, writer, lost = get(source), get(target), _kept(losses)
+    reader, writer, lost = get(source), get(target), _collector(losses)
     reading = StreamReader(reader.framing, reader.stream_decoder(), UniqueIds(request))
     writing = StreamWriter(Pipeline(), writer.stream_encoder(asked, lost), writer.framing)
     return Pipeline(reading, FinishLosses(lost), *_for_client(source, target, request, lost), writing)
@@ -118,10 +118,10 @@ def translate(
         ConfigurationError: there is no such dialect.
     """
     if isinstance(data, bytes):
-        return b"".join(through((data,), Translator(source, target, _kept(losses))))
+        return b"".join(through((data,), Translator(source, target, _collector(losses))))
     if not isinstance(data, Mapping):
         raise WireError("$", f"found a `{type(data).__name__}`; expected bytes or a dict")
-    return _translated(dict(data), source, target, _kept(losses))
+    return _translate_request(dict(data), source, target, _collector(losses))
 
 
 class Translator:
@@ -156,7 +156,7 @@ class Translator:
         return [*chosen.feed(self._head), *chosen.close()]
 
 
-def _kept(losses: Losses | None) -> Losses:
+def _collector(losses: Losses | None) -> Losses:
     """Return where to note what is lost, whether anybody reads it or not."""
     return Losses() if losses is None else losses
 
@@ -193,10 +193,10 @@ class _Document:
         data = b"".join(self._pieces)
         if not data.startswith((b"{", b"[")):
             raise WireError("$", "neither a JSON object nor an event stream" if data else "nothing was given")
-        return (encode_json(_translated(decode_json(data), self._source, self._target, self._losses)),)
+        return (encode_json(_translate_request(decode_json(data), self._source, self._target, self._losses)),)
 
 
-def _translated(body: JSON, source: str, target: str, losses: Losses) -> JSONObject:
+def _translate_request(body: JSON, source: str, target: str, losses: Losses) -> JSONObject:
     """Return what `body` is, in the other dialect."""
     reader, writer = get(source), get(target)
     try:
@@ -204,11 +204,11 @@ def _translated(body: JSON, source: str, target: str, losses: Losses) -> JSONObj
     except WireError as error:
         no_request = error
     else:
-        return _written(request, target, losses, Target())
+        return _encode(request, target, losses, Target())
     if isinstance(body, dict) and not is_placeholder(body.get("error")):
         return writer.encode_error(reader.decode_error(_UNTOLD, body))[1]
     try:
-        return _answered(_response(body, reader, losses), Request(model=""), target, losses)
+        return _encode_response(_response(body, reader, losses), Request(model=""), target, losses)
     except WireError as no_response:
         problem = f"neither a request of `{source}` ({no_request}) nor a response ({no_response})"
         raise WireError("$", problem) from None
@@ -232,13 +232,13 @@ def _for_client(source: str, target: str, request: Request | None, losses: Losse
     ]
 
 
-def _answered(response: Response, request: Request, target: str, losses: Losses) -> JSONObject:
+def _encode_response(response: Response, request: Request, target: str, losses: Losses) -> JSONObject:
     body = get(target).encode_response(response, request, losses)
     losses.settle()
     return body
 
 
-def _written(request: Request, target: str, losses: Losses, server: Target) -> JSONObject:
+def _encode(request: Request, target: str, losses: Losses, server: Target) -> JSONObject:
     body = get(target).encode_request(fitted(request, target, server, losses), losses, server)
     losses.settle()
     return body

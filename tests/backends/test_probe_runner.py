@@ -105,7 +105,7 @@ async def test_a_server_is_asked_again_as_the_failure_policy_says(status: int, *
         refused = b"HTTP/1.1 %d No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n" % status
         return refused if next(first, False) else None
 
-    async with serving(speaking(Quirky({"chat": Target()}), heard)) as wire:
+    async with serving(quirky_script(Quirky({"chat": Target()}), heard)) as wire:
         options = ProbeOptions(base_url=wire.url, dialects=("chat",))
         await ask_everything(options, patience=9.0, say=told.append)
     assert (f"status {status}: waiting 0 s" in told) == again

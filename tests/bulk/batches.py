@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.batch_lines import LineMark, LineOutcome, decode_line, encode_line
-from xenoglot.bulk.input_scan import InputScan, numbered, survey
+from xenoglot.bulk.input_scan import InputScan, numbered, scan_input
 from xenoglot.bulk.journal import DONE, Journal
 from xenoglot.bulk.runner import Task
 
@@ -45,7 +45,7 @@ class Batch:
         self.output = folder / "out.jsonl"
         self.errors = folder / "errors.jsonl"
         self.source: BinaryIO = write_input(folder / "in.jsonl", count).open("rb")
-        self.survey: InputScan = survey(self.source, decode_line)
+        self.survey: InputScan = scan_input(self.source, decode_line)
 
     def journal(self, *, apart: bool = False, again: bool = False) -> Journal:
         """Return the journal as a run finds it; with `apart`, errors have a file of their own."""

@@ -17,7 +17,7 @@ import pytest
 from tests.bulk.batches import ids, numbers, running, write_input
 from tests.bulk.test_killed import PATIENCE, XENOGLOT, complete_lines, has_received, requested_lines
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome, decode_line
-from xenoglot.bulk.cluster import GONE, RESTING_SECONDS, ActorPool, _of_this_machine, connect, opened
+from xenoglot.bulk.cluster import COOLDOWN_SECONDS, GONE, ActorPool, _of_this_machine, connect, wait_until_open
 from xenoglot.bulk.line_request import LineReport
 from xenoglot.cli import MISUSE, main
 from xenoglot.errors import ConfigurationError
@@ -72,7 +72,7 @@ def nodes() -> Generator[Nodes]:
 
 def test_neither_the_death_of_the_run_nor_that_of_a_worker_costs_a_line(tmp_path: Path, nodes: Nodes) -> None:
     source, output = write_input(tmp_path / "in.jsonl", COUNT), tmp_path / "out.jsonl"
-    ready = answers("chat").once()
+    ready = answers("chat").complete()
     with Upstream(*answers("chat").rules()) as upstream:
         command = [XENOGLOT, "batch", str(source), str(output), "--upstream", f"{upstream.url}/v1"]
         command += ["--concurrency", str(CONCURRENCY), "--ray", nodes.address]
@@ -134,7 +134,7 @@ class Opening:
 )
 async def test_an_actor_that_cannot_begin_is_told_in_a_line(problem: str | Exception, told: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        await opened([Opening(None), Opening(problem)], ConnectionError)
+        await wait_until_open([Opening(None), Opening(problem)], ConnectionError)
     assert str(caught.value).startswith(told)
 
 
@@ -205,13 +205,13 @@ ANSWER = LineReport(outcome=LineOutcome(body={}))
 
 
 class Actor:
-    """An actor as Ray gives it: `actor.ask.remote(line)` is awaited."""
+    """An actor as Ray gives it: `actor.answer.remote(line)` is awaited."""
 
     def __init__(self, *, dead: bool = False) -> None:
         self.asked = 0
         self.dead = dead
         self.go = asyncio.Event()
-        self.ask = self
+        self.answer = self
 
     async def remote(self, _line: BatchLine) -> LineReport:
         self.asked += 1
@@ -228,7 +228,7 @@ def crew(*actors: Actor, clock: Any = lambda: 0.0) -> ActorPool:  # noqa: ANN401
 async def test_lines_go_to_the_actor_that_has_the_fewest() -> None:
     actors = (Actor(), Actor())
     asking = crew(*actors)
-    tasks = [asyncio.create_task(asking.ask(LINE)) for _ in range(6)]
+    tasks = [asyncio.create_task(asking.answer(LINE)) for _ in range(6)]
     await asyncio.sleep(0)
     assert [actor.asked for actor in actors] == [3, 3]
     for actor in actors:
@@ -241,18 +241,18 @@ async def test_an_actor_that_died_is_asked_last_for_a_while() -> None:
     dead, alive = Actor(dead=True), Actor()
     alive.go.set()
     asking = crew(dead, alive, clock=lambda: now)
-    first = await asking.ask(LINE)
+    first = await asking.answer(LINE)
     assert (first.failure, first.outcome.ok) == (GONE, False)
-    assert [await asking.ask(LINE) for _ in range(5)] == [ANSWER] * 5
+    assert [await asking.answer(LINE) for _ in range(5)] == [ANSWER] * 5
     dead.dead = False
     dead.go.set()
-    now = RESTING_SECONDS + 1
-    assert await asking.ask(LINE) == ANSWER
+    now = COOLDOWN_SECONDS + 1
+    assert await asking.answer(LINE) == ANSWER
     assert (dead.asked, alive.asked) == (2, 5)
 
 
 async def test_where_all_have_died_one_is_asked_all_the_same() -> None:
     dead = Actor(dead=True)
     asking = crew(dead)
-    assert [(await asking.ask(LINE)).failure for _ in range(3)] == [GONE] * 3
+    assert [(await asking.answer(LINE)).failure for _ in range(3)] == [GONE] * 3
     assert dead.asked == 3

@@ -183,7 +183,7 @@ def test_a_run_that_cannot_go_on_says_so(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_told_to_stop_ends_in_good_order(tmp_path: Path, upstream: Upstream, number: signal.Signals) -> None:
     write_input(tmp_path / "in.jsonl", 50)
-    ready = answers("chat").once()
+    ready = answers("chat").complete()
     upstream.script(ScriptRule(steps=ready, times=10), (WaitEvent("go"), *ready))
     command = [XENOGLOT, "batch", str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), "--concurrency", "4"]
     with running(*command, "--upstream", f"{upstream.url}/v1") as run:

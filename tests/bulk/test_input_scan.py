@@ -12,7 +12,7 @@ import pytest
 
 from xenoglot.backends.batch_lines import decode_line, mark_of
 from xenoglot.bulk import input_scan as surveying
-from xenoglot.bulk.input_scan import numbered, survey
+from xenoglot.bulk.input_scan import numbered, scan_input
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ BODY = b'{"model":"m","messages":[]}'
 def test_lines_are_counted_as_an_editor_does() -> None:
     source = io.BytesIO(b"\xef\xbb\xbf" + BODY + b"\r\n\n  \n" + BODY)
     assert [*numbered(source)] == [(1, BODY), (4, BODY)]
-    found = survey(source, decode_line)
-    assert (found.count, [*found.asks]) == (2, [0, 1, 0, 0, 1])
+    found = scan_input(source, decode_line)
+    assert (found.count, [*found.requests]) == (2, [0, 1, 0, 0, 1])
     assert found.digests[4] == mark_of(BODY, 4).digest
 
 
 def test_every_mistake_is_told_with_its_line() -> None:
     bodies = [b"{", BODY, b'{"custom_id":"a","params":{}}', b"", b'{"custom_id":"a","params":{"x":1}}', b"[]"]
     with pytest.raises(ConfigurationError) as caught:
-        survey(io.BytesIO(b"\n".join(bodies)), decode_line)
+        scan_input(io.BytesIO(b"\n".join(bodies)), decode_line)
     assert str(caught.value).split("\n") == [
         "line 1: $: not valid JSON: Input data was truncated",
         "line 5: `custom_id` is `a`, as in line 3: each has to be another",
@@ -42,20 +42,20 @@ def test_every_mistake_is_told_with_its_line() -> None:
 
 def test_an_id_that_is_made_up_clashes_too() -> None:
     with pytest.raises(ConfigurationError, match="line 2: `custom_id` is `line-2`, as in line 1"):
-        survey(io.BytesIO(b'{"custom_id":"line-2","params":{}}\n' + BODY), decode_line)
+        scan_input(io.BytesIO(b'{"custom_id":"line-2","params":{}}\n' + BODY), decode_line)
 
 
 def test_an_id_cannot_move_the_terminal() -> None:
     line = json.dumps({"custom_id": "\x1b[2J\n" + "x" * 200, "params": {}}).encode()
     with pytest.raises(ConfigurationError) as caught:
-        survey(io.BytesIO(line + b"\n" + line), decode_line)
+        scan_input(io.BytesIO(line + b"\n" + line), decode_line)
     assert str(caught.value).startswith("line 2: `custom_id` is `\\x1b[2J\\nxxx")
     assert len(str(caught.value)) < 200
 
 
 def test_not_all_of_very_many_mistakes_are_told() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        survey(io.BytesIO(b"{\n" * 1000), decode_line)
+        scan_input(io.BytesIO(b"{\n" * 1000), decode_line)
     told = str(caught.value).split("\n")
     assert (len(told), told[-1]) == (21, "there are more mistakes")
 
@@ -63,13 +63,13 @@ def test_not_all_of_very_many_mistakes_are_told() -> None:
 @pytest.mark.parametrize("given", [b"", b"\n\r\n \n", b"\xef\xbb\xbf"])
 def test_an_input_without_lines_is_a_mistake(given: bytes) -> None:
     with pytest.raises(ConfigurationError, match="has no lines"):
-        survey(io.BytesIO(given), decode_line)
+        scan_input(io.BytesIO(given), decode_line)
 
 
 def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "LONGEST_LINE", 100)
     with pytest.raises(ConfigurationError, match="line 2: is longer than 100 bytes"):
-        survey(io.BytesIO(BODY + b"\n" + b"x" * 1000), decode_line)
+        scan_input(io.BytesIO(BODY + b"\n" + b"x" * 1000), decode_line)
 
 
 class Endless(io.RawIOBase):
@@ -105,7 +105,7 @@ def test_what_is_kept_of_an_input_does_not_grow_with_its_lines_length() -> None:
     with io.BufferedReader(Endless(400)) as source:  # 40 MB
         tracemalloc.start()
         try:
-            found = survey(source, partial(decode_line, dialect="completions"))
+            found = scan_input(source, partial(decode_line, dialect="completions"))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

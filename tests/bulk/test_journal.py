@@ -113,10 +113,10 @@ def test_lines_may_be_added_at_the_end(tmp_path: Path) -> None:
 
 def _again(folder: Path) -> None:
     from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415  only here
-    from xenoglot.bulk.input_scan import survey  # noqa: PLC0415
+    from xenoglot.bulk.input_scan import scan_input  # noqa: PLC0415
 
     with (folder / "in.jsonl").open("rb") as source:
-        Journal(str(folder / "out.jsonl"), None, source, survey(source, decode_line))
+        Journal(str(folder / "out.jsonl"), None, source, scan_input(source, decode_line))
 
 
 def test_the_input_is_not_written_over(batch: Batch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from xenoglot.backends.batch_lines import BatchLine, decode_line
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
-from xenoglot.bulk.line_request import asked, tokens_of
+from xenoglot.bulk.line_request import answer_line, tokens_of
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
@@ -47,7 +47,7 @@ def line(dialect: str, **more: object) -> BatchLine:
 @pytest.mark.parametrize("stream", [{}, {"stream": True}], ids=["whole", "asks-for-a-stream"])
 async def test_an_answer_is_whole_and_in_the_dialect_of_the_line(dialect: str, stream: dict[str, object]) -> None:
     backend = Scripted(ANSWER)
-    one = await asked(line(dialect, **stream), backend)
+    one = await answer_line(line(dialect, **stream), backend)
     assert one.outcome.ok
     read = get(dialect).decode_response(one.outcome.body)
     part = read.candidates[0].content[0]
@@ -60,7 +60,7 @@ async def test_an_answer_is_whole_and_in_the_dialect_of_the_line(dialect: str, s
 @pytest.mark.parametrize(("dialect", "shown"), [("messages", False), ("gemini", False), ("chat", True)])
 async def test_reasoning_comes_where_the_line_asks_for_it_clients_0(dialect: str, shown: bool) -> None:  # noqa: FBT001
     thought = Candidate(content=(Reasoning(text="hm"), Text(text="Four.")), finish=Finish(reason="stop"))
-    one = await asked(line(dialect), Scripted(Response(candidates=(thought,))))
+    one = await answer_line(line(dialect), Scripted(Response(candidates=(thought,))))
     assert ("hm" in json.dumps(one.outcome.body)) == shown
     assert (one.outcome.losses.count(LOST) == 1) != shown
 
@@ -68,7 +68,7 @@ async def test_reasoning_comes_where_the_line_asks_for_it_clients_0(dialect: str
 @pytest.mark.parametrize("dialect", BODIES)
 async def test_an_error_is_in_the_dialect_of_the_line(dialect: str) -> None:
     failure = Failure(kind="overloaded", message="too many of you", retry_after=2.0)
-    one = await asked(line(dialect), Scripted(failure))
+    one = await answer_line(line(dialect), Scripted(failure))
     assert (one.outcome.ok, one.failure) == (False, failure)
     assert (one.outcome.status, one.outcome.body) == get(dialect).encode_error(failure)
 
@@ -84,7 +84,7 @@ async def test_an_error_is_in_the_dialect_of_the_line(dialect: str) -> None:
 )
 async def test_a_body_that_is_no_request_ends_in_an_error(dialect: str, more: dict[str, object], told: str) -> None:
     backend = Scripted(ANSWER)
-    one = await asked(line(dialect, **more), backend)
+    one = await answer_line(line(dialect, **more), backend)
     assert (one.outcome.status, one.outcome.ok, backend.requests) == (400, False, [])
     assert told in json.dumps(one.outcome.body)
 
@@ -94,7 +94,7 @@ async def test_a_body_that_is_no_request_ends_in_an_error(dialect: str, more: di
     [pytest.param((), id="nothing"), pytest.param((Started(id="x"),), id="beginning-alone")],
 )
 async def test_an_answer_without_an_end_is_an_error(events: tuple[Started, ...]) -> None:
-    one = await asked(line("chat"), Scripted(events))
+    one = await answer_line(line("chat"), Scripted(events))
     assert (one.outcome.ok, one.outcome.status) == (False, 502)
 
 
@@ -103,7 +103,7 @@ async def test_where_both_ends_speak_the_same_the_body_is_the_servers() -> None:
     async with Upstream(*ready.rules()) as upstream:
         transport = Transport()
         backend = Remote("up", get("chat"), f"{upstream.url}/v1", transport=transport)
-        one = await asked(line("chat", stream=True, stream_options={"include_usage": True}, seed=7), backend)
+        one = await answer_line(line("chat", stream=True, stream_options={"include_usage": True}, seed=7), backend)
         await transport.aclose()
     assert one.outcome.body == json.loads(ready.body)
     assert one.usage is not None
@@ -116,7 +116,7 @@ async def test_what_a_model_cannot_be_asked_is_told() -> None:
     async with Upstream(*answers("messages").rules()) as upstream:
         transport = Transport()
         backend = Remote("up", get("messages"), f"{upstream.url}/v1", transport=transport)
-        one = await asked(line("chat", seed=7), backend)
+        one = await answer_line(line("chat", seed=7), backend)
         await transport.aclose()
     assert one.outcome.ok
     assert any("seed" in loss for loss in one.outcome.losses)
@@ -128,7 +128,7 @@ async def test_what_is_no_answer_is_an_error(answer: bytes) -> None:
     async with Upstream(steps) as upstream:
         transport = Transport()
         backend = Remote("up", get("chat"), f"{upstream.url}/v1", transport=transport)
-        one = await asked(line("chat"), backend)
+        one = await answer_line(line("chat"), backend)
         await transport.aclose()
     assert not one.outcome.ok
     assert upstream.url not in json.dumps(one.outcome.body)
@@ -155,7 +155,7 @@ async def test_documents_are_ranked(
     async with Upstream(steps) as upstream:
         transport, target = Transport(), Target(operation_paths=paths)
         backend = Remote("up", get("chat"), upstream.url, transport=transport, target=target)
-        one = await asked(decode_line(encode_json(wanted), 1), backend)
+        one = await answer_line(decode_line(encode_json(wanted), 1), backend)
         await transport.aclose()
     assert one.outcome.body == told
 
@@ -168,12 +168,12 @@ async def test_embeddings_are_made_by_a_backend_that_can() -> None:
     async with Upstream(steps) as upstream:
         transport = Transport()
         backend = Remote("up", get("chat"), f"{upstream.url}/v1", transport=transport)
-        one = await asked(vectors, backend)
+        one = await answer_line(vectors, backend)
         await transport.aclose()
     assert one.outcome.body == json.loads(said)
     assert one.usage is not None
     assert one.usage.input_tokens == 4
-    refused = await asked(vectors, Scripted(ANSWER))
+    refused = await answer_line(vectors, Scripted(ANSWER))
     assert "makes no embeddings" in json.dumps(refused.outcome.body)
 
 

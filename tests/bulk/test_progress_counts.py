@@ -39,7 +39,7 @@ ERROR = LineReport(outcome=LineOutcome(status=500, body={}))
     ],
 )
 def test_how_it_goes(told: list[tuple[LineReport, float | None]], words: str, summary: str) -> None:
-    tally = ProgressCounts(total=120, began=5.0, before=20, done=20)
+    tally = ProgressCounts(total=120, started_at=5.0, before=20, done=20)
     for asked, cost in told:
         tally.count(asked, cost)
-    assert (tally.words(15.0), tally.summary(15.0)) == (words, summary)
+    assert (tally.text(15.0), tally.summary(15.0)) == (words, summary)

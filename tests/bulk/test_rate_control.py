@@ -53,15 +53,15 @@ def test_a_crowd_halves_what_is_under_way_once_and_answers_raise_it_by_one_a_rou
     pace = RateControl(8)
     tickets = [pace.begin(0.0, 1) for _ in range(8)]
     for ticket in tickets:
-        pace.crowded(1.0, ticket, 5.0)
+        pace.on_overload(1.0, ticket, 5.0)
         pace.end(1.0, ticket)
     assert pace.limit == 4.0
     assert pace.wait(1.0, 1) == 5.0
     for _ in range(4):
-        pace.passed()
+        pace.on_success()
     assert 4.9 < pace.limit < 5.0
     for _ in range(100):
-        pace.passed()
+        pace.on_success()
     assert pace.limit == 8.0
 
 
@@ -69,7 +69,7 @@ def test_there_is_always_one_under_way() -> None:
     pace = RateControl(2)
     for at in range(1, 10):
         ticket = pace.begin(float(at), 1)
-        pace.crowded(at + 0.5, ticket)
+        pace.on_overload(at + 0.5, ticket)
         pace.end(at + 0.5, ticket)
     assert pace.limit == 1.0
     assert pace.wait(20.0, 1) == 0.0

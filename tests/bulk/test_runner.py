@@ -13,7 +13,7 @@ import pytest
 from tests.bulk.batches import Batch, ids, numbers, until
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome
 from xenoglot.bulk import runner as running
-from xenoglot.bulk.line_request import LineReport, failed
+from xenoglot.bulk.line_request import LineReport, failed_line
 from xenoglot.bulk.runner import Runner, RunnerSettings, Task
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure, FailureKind
@@ -55,7 +55,7 @@ class Asker:
             self._script[line.number].pop(0)
         if isinstance(what, Exception):
             raise what
-        return ANSWER if what is None else failed(line, what)
+        return ANSWER if what is None else failed_line(line, what)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ async def test_a_server_that_is_down_is_not_asked_for_ever(batch: Batch, answere
     async def ask(line: BatchLine) -> LineReport:
         nonlocal now
         now += 1.0
-        return failed(line, next(failures)) if len(asker.asked) >= answered else await asker(line)
+        return failed_line(line, next(failures)) if len(asker.asked) >= answered else await asker(line)
 
     with batch.journal() as journal:
         runner = Runner(ask, journal, RunnerSettings(retry=AT_ONCE), clock=lambda: now)

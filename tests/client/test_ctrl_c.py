@@ -218,7 +218,7 @@ def test_a_signal_that_another_thread_receives_interrupts_a_stream() -> None:
     with Upstream(ENDLESS) as server, Client(server.url, model="m", proxy=None, retry=ONCE) as client:
         with client.stream("Hi") as stream:
             taken = [next(stream) for _ in range(3)]
-            watched = stream._pump._taken = Watched()
+            watched = stream._pump._batches = Watched()
             thread = threading.Thread(target=partial(_interrupt, watched.waits))
             thread.start()
             with pytest.raises(KeyboardInterrupt):

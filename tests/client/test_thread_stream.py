@@ -114,7 +114,7 @@ def test_an_interrupted_stream_is_closed(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with Upstream(ENDLESS) as server, client_of(server) as client:
         stream = client.stream("Hi")
-        monkeypatch.setattr(stream._pump, "take", interrupted)
+        monkeypatch.setattr(stream._pump, "receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             list(stream)
         server.wait(server.connections[0].lost.is_set)

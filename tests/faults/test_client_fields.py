@@ -358,7 +358,7 @@ def test_c31_the_tool_runner_of_anthropics_library_sends_the_whole_history(
         steps = iter(
             [answers(upstream, text=(), tool=("weather", '{"place": "Paris"}')), answers(upstream, text=("It rains.",))]
         )
-        harness.upstream.script(ScriptRule(steps=lambda _: next(steps).once(headers=(("connection", "close"),))))
+        harness.upstream.script(ScriptRule(steps=lambda _: next(steps).complete(headers=(("connection", "close"),))))
         limits = httpx2.Limits(max_keepalive_connections=0)
         client = anthropic.AsyncAnthropic(
             base_url=f"http://127.0.0.1:{harness.port}",

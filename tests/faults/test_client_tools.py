@@ -91,7 +91,7 @@ def test_a_call_comes_back_under_the_clients_name(
         sent.extend(tool_names(upstream, json.loads(received.body)))
         answer = answers(upstream, text=(), tool=(sent[0], '{"place": "Paris"}'))
         closing = (("connection", "close"),)
-        return answer.streamed(headers=closing) if streamed else answer.once(headers=closing)
+        return answer.streamed(headers=closing) if streamed else answer.complete(headers=closing)
 
     async def scenario() -> None:
         harness.upstream.script(ScriptRule(steps=steps))

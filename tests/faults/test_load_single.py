@@ -134,7 +134,7 @@ def test_k20_what_a_model_calls_is_run_by_nobody_here(
     async def scenario() -> None:
         made = answers(upstream, text=(), tool=("bash", '{"command": "touch /tmp/never"}'))
         closing = (("connection", "close"),)
-        steps = made.streamed(headers=closing) if streamed else made.once(headers=closing)
+        steps = made.streamed(headers=closing) if streamed else made.complete(headers=closing)
         harness.upstream.script(ScriptRule(steps=steps))
         answer = await harness.request(client, f"{upstream}-small", streamed=streamed)
         assert (answer.status, answer.complete) == (200, True)

@@ -144,7 +144,7 @@ async def test_s18_of_an_upstreams_headers_none_is_passed_on(client: str, upstre
     answers = []
     async with gateway_and_upstream(upstream) as (gateway, server):
         for steps, stream in (
-            (ready.once(headers=FOREIGN), False),
+            (ready.complete(headers=FOREIGN), False),
             (ready.streamed(headers=FOREIGN), True),
             (testing.refusal(upstream, Failure(kind="overloaded", message="no"), FOREIGN), False),
             (testing.refusal(upstream, Failure(kind="not_found", message="no"), FOREIGN), True),

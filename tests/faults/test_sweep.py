@@ -200,7 +200,7 @@ class Upstreams:
         made = answers(way.upstream)
         stream, whole, _ = made.rules()
         steps = made.streamed(pause=AT_ONCE, then=(WaitEvent("end"), *END))
-        rules = (replace(stream, steps=steps), replace(whole, steps=made.once(split=90)))
+        rules = (replace(stream, steps=steps), replace(whole, steps=made.complete(split=90)))
         for each in (self.one, self.two):
             each.forget()
             each.script(*rules)

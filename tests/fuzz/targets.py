@@ -262,7 +262,12 @@ def read_message(kind: str, data: bytes) -> None:
     cut.feed(first)
     if not cut.complete:
         cut.feed(second)
-        assert (whole.status, whole.body, whole.complete, whole.rest) == (cut.status, cut.body, cut.complete, cut.rest)
+        assert (whole.status, whole.body, whole.complete, whole.surplus) == (
+            cut.status,
+            cut.body,
+            cut.complete,
+            cut.surplus,
+        )
 
 
 def read_text(data: bytes) -> None:

@@ -90,7 +90,7 @@ def test_the_sdks_read_them() -> None:
 def test_a_refusal(name: str) -> None:
     steps = refusal(name, Failure(kind="rate_limit", message="slow down"), (("retry-after", "3"),))
     with Upstream(steps) as upstream, RawClient(upstream.url) as client:
-        reply = client.ask("POST", "/", b"{}")
+        reply = client.request("POST", "/", b"{}")
     failure = get(name).decode_error(reply.status or 0, reply.json)
     assert (reply.status, reply.header("retry-after"), failure.kind) == (429, "3", "rate_limit")
 

@@ -20,11 +20,11 @@ INTERIM = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nlink: x\r\n\r\n"
 def test_a_response_is_whole_at_its_last_byte_however_it_is_cut(raw: bytes, every: int) -> None:
     reading = ResponseReader()
     for at in range(0, len(raw), every):
-        assert not reading.over
+        assert not reading.complete
         reading.feed(raw[at : at + every])
-    assert reading.over
+    assert reading.complete
     reply = reading.reply()
-    assert (reply.status, reply.body, reply.ending, reply.raw, reading.rest) == (200, b"abc", "whole", raw, b"")
+    assert (reply.status, reply.body, reply.ending, reply.raw, reading.surplus) == (200, b"abc", "whole", raw, b"")
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_a_reset() -> None:
 @pytest.mark.parametrize("status", [204, 304])
 def test_statuses_without_a_body(status: int) -> None:
     reading = ResponseReader(b"HTTP/1.1 %d X\r\ncontent-length: 3\r\n\r\nHTTP" % status)
-    assert (reading.over, reading.rest) == (True, b"HTTP")
+    assert (reading.complete, reading.surplus) == (True, b"HTTP")
 
 
 def test_the_first_of_two_fields_counts() -> None:
     reader = MessageReader("response")
     reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nabc")
-    assert (reader.body, reader.rest) == (b"a", b"bc")
+    assert (reader.body, reader.surplus) == (b"a", b"bc")
 
 
 @pytest.mark.parametrize(
@@ -124,3 +124,15 @@ async def test_nobody_there() -> None:
         with pytest.raises(ConnectionRefusedError):
             async with AsyncRawClient(upstream.url):
                 pass
+
+
+async def test_ask_is_request_and_warns() -> None:
+    async with Upstream((Respond(body=b"x"),)) as upstream, AsyncRawClient(upstream.url) as client:
+        with pytest.warns(DeprecationWarning, match=r"AsyncRawClient\.request"):
+            assert (await client.ask("GET", "/")).body == b"x"
+    with (
+        Upstream((Respond(body=b"x"),)) as upstream,
+        RawClient(upstream.url) as blocking,
+        pytest.warns(DeprecationWarning, match=r"RawClient\.request"),
+    ):
+        assert blocking.ask("GET", "/").body == b"x"

@@ -15,5 +15,5 @@ def test_steps() -> None:
 
 
 def test_faults() -> None:
-    faults = [[f"`{name}`", fault.says, "yes" if fault.fails else "no"] for name, fault in FAULTS.items()]
+    faults = [[f"`{name}`", fault.description, "yes" if fault.fails else "no"] for name, fault in FAULTS.items()]
     assert table("testing.md", "Ready faults") == faults

@@ -95,3 +95,9 @@ async def test_a_request_can_ask_for_its_fault() -> None:
 def test_a_fault_that_is_not_there() -> None:
     with pytest.raises(ConfigurationError, match="there is no fault `bad-luck`; there are: fine, "):
         fault("bad-luck", "chat", streamed=True)
+
+
+def test_says_is_description_and_warns() -> None:
+    fault = next(iter(FAULTS.values()))
+    with pytest.warns(DeprecationWarning, match="description"):
+        assert fault.says == fault.description

@@ -30,12 +30,12 @@ async def leaves_nothing() -> AsyncIterator[None]:
 @pytest.mark.usefixtures("leaves_nothing")
 async def test_as_a_fixture() -> None:
     async with Upstream(*answers("chat").rules()) as upstream, AsyncRawClient(upstream.url) as client:
-        await client.ask("GET", "/v1/models")
+        await client.request("GET", "/v1/models")
 
 
 async def test_nothing_is_left_of_a_server_and_its_client() -> None:
     async with Baseline(), Upstream(*answers("chat").rules()) as upstream, AsyncRawClient(upstream.url) as client:
-        await client.ask("GET", "/v1/models")
+        await client.request("GET", "/v1/models")
 
 
 async def test_what_ends_by_itself_is_waited_for() -> None:

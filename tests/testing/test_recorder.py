@@ -98,8 +98,8 @@ async def test_what_is_kept_is_what_came(tmp_path: Path) -> None:
     made = answers("chat", text=("Hel", HIDDEN, "lo."))
     async with Upstream(*made.rules()) as upstream, recording(upstream.url, tmp_path, HIDDEN) as url:
         async with AsyncRawClient(url) as client:
-            stream = await client.ask("POST", "/v1/chat/completions?key=abcdefgh9", ASK | {"stream": True})
-            whole = await client.ask("POST", "/v1/chat/completions", ASK, {"authorization": f"Bearer {KEY}"})
+            stream = await client.request("POST", "/v1/chat/completions?key=abcdefgh9", ASK | {"stream": True})
+            whole = await client.request("POST", "/v1/chat/completions", ASK, {"authorization": f"Bearer {KEY}"})
         assert [request.header("accept-encoding") for request in upstream.requests] == ["identity"] * 2
         assert upstream.requests[1].header("authorization") == f"Bearer {KEY}"
     assert (stream.body, whole.body) == (made.stream, made.body)
@@ -124,11 +124,11 @@ async def test_a_cut_answer_is_cut_for_the_client_and_in_the_replay(tmp_path: Pa
     made = answers("messages")
     server = Upstream(made.streamed(upto=3, then=CUT))
     async with server as upstream, recording(upstream.url, tmp_path) as url, AsyncRawClient(url) as client:
-        live = await client.ask("POST", "/v1/messages", {"max_tokens": 5, **ASK, "stream": True})
+        live = await client.request("POST", "/v1/messages", {"max_tokens": 5, **ASK, "stream": True})
     (exchange,) = load(tmp_path)
     assert (exchange.meta.ending, exchange.body) == ("cut", b"".join(made.frames[:3]))
     async with Upstream(*replayed([exchange])) as upstream, AsyncRawClient(upstream.url) as client:
-        again = await client.ask("POST", "/v1/messages", {"stream": True, **ASK, "max_tokens": 5})
+        again = await client.request("POST", "/v1/messages", {"stream": True, **ASK, "max_tokens": 5})
     assert (live.body, live.ending) == (again.body, again.ending) == (exchange.body, "fin")
 
 
@@ -136,7 +136,7 @@ async def test_a_cut_answer_is_cut_for_the_client_and_in_the_replay(tmp_path: Pa
 async def test_an_upstream_that_is_not_there(tmp_path: Path) -> None:
     server = Upstream((Respond(),), door="refuse")
     async with server as upstream, recording(upstream.url, tmp_path) as url, AsyncRawClient(url) as client:
-        assert (await client.ask("POST", "/v1/messages", b"{}")).status == 502
+        assert (await client.request("POST", "/v1/messages", b"{}")).status == 502
     (exchange,) = load(tmp_path)
     assert (exchange.meta.status, exchange.meta.ending, replayed([exchange])) == (0, "cut", ())
 
@@ -155,7 +155,7 @@ async def test_equal_requests_get_their_answers_in_order_and_the_pauses_of_the_r
             await advance(2.5)
             said.append((await client.reply(begun=begun)).body)
         assert said == [b"one", b"two", b"two"]
-        assert (await client.ask("POST", "/v1/x", b'{"b": 2, "a": 1}')).status == 501
+        assert (await client.request("POST", "/v1/x", b'{"b": 2, "a": 1}')).status == 501
 
 
 def test_a_difference_is_told() -> None:

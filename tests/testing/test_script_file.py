@@ -85,9 +85,9 @@ async def test_a_ready_answer_that_breaks_off(tmp_path: Path) -> None:
     made = answers("chat", text=("a", "b"), tool=("f", "{}"))
     async with Upstream(*script.rules()) as upstream, AsyncRawClient(upstream.url) as client:
         ask = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-        assert (await client.ask("POST", "/v1/chat/completions", ask)).body == made.body
-        assert (await client.ask("GET", "/v1/models")).body == made.models
-        broken = await client.ask("POST", "/v1/chat/completions", ask | {"stream": True})
+        assert (await client.request("POST", "/v1/chat/completions", ask)).body == made.body
+        assert (await client.request("GET", "/v1/models")).body == made.models
+        broken = await client.request("POST", "/v1/chat/completions", ask | {"stream": True})
         assert (broken.body, broken.ending) == (b"".join(made.frames[:2]), "reset")
 
 

@@ -237,24 +237,24 @@ async def test_the_first_rule_that_means_a_request_counts() -> None:
     ask = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
     async with Upstream(*RULES) as upstream, AsyncRawClient(upstream.url) as client:
         statuses = [
-            (await client.ask("POST", "/v1/messages", ask | {"stream": True})).status,
-            (await client.ask("GET", "/v1/models")).status,
-            (await client.ask("GET", "/v1/models")).status,
-            (await client.ask("POST", "/v1/messages", ask | {"stream": True})).status,
-            (await client.ask("POST", "/v1/messages", ask)).status,
-            (await client.ask("POST", "/v1/messages", {"needle": 1, "stream": True})).status,
+            (await client.request("POST", "/v1/messages", ask | {"stream": True})).status,
+            (await client.request("GET", "/v1/models")).status,
+            (await client.request("GET", "/v1/models")).status,
+            (await client.request("POST", "/v1/messages", ask | {"stream": True})).status,
+            (await client.request("POST", "/v1/messages", ask)).status,
+            (await client.request("POST", "/v1/messages", {"needle": 1, "stream": True})).status,
         ]
         assert statuses == [503, 503, 201, 203, 501, 202]
         assert [each.rule for each in upstream.requests] == [0, 0, 1, 3, None, 2]
-        assert (await client.ask("POST", "/echo", b"hello")).body == b"hello"
+        assert (await client.request("POST", "/echo", b"hello")).body == b"hello"
 
 
 @leakless
 async def test_a_script_can_be_changed_between_two_requests() -> None:
     async with Upstream((OK,)) as upstream, AsyncRawClient(upstream.url) as client:
-        assert (await client.ask("GET", "/")).status == 200
+        assert (await client.request("GET", "/")).status == 200
         upstream.script((Respond(status=404),))
-        assert (await client.ask("GET", "/")).status == 404
+        assert (await client.request("GET", "/")).status == 404
         upstream.forget()
         assert (upstream.requests, len(upstream.connections)) == ([], 1)
 
@@ -313,7 +313,7 @@ async def test_a_script_that_fails_fails_the_test() -> None:
 
     async def play() -> None:
         async with Upstream(ScriptRule(steps=fail)) as upstream, AsyncRawClient(upstream.url) as client:
-            await client.ask("GET", "/")
+            await client.request("GET", "/")
 
     with pytest.raises(ZeroDivisionError):
         await play()

@@ -18,7 +18,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request
 from xenoglot.policy.prompt_estimate import estimate
 from xenoglot.tools.budget import Budget
-from xenoglot.tools.compaction import Compaction, shortened, units
+from xenoglot.tools.compaction import Compaction, shorten, units
 from xenoglot.tools.tool import ToolError, ToolOutput, tool
 from xenoglot.tools.transcript import distinct
 
@@ -150,8 +150,8 @@ def size(messages: tuple[Message, ...]) -> int:
 @given(kinds=st.lists(TURN, min_size=1, max_size=12), keep=st.integers(1, 5), target=st.integers(1, 5000))
 def test_c_w14_compaction_parts_no_call_from_its_result(kinds: list[str], keep: int, target: int) -> None:
     messages = transcript(kinds)
-    cut = shortened(messages, keep, target, size)
-    made = cut.joined()
+    cut = shorten(messages, keep, target, size)
+    made = cut.join()
     assert unpaired(made) == []
     assert [one for one in made if one.role == "system"] == [one for one in messages if one.role == "system"]
     assert units(made)[-1][0] == units(messages)[-1][0]

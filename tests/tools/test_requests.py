@@ -22,7 +22,7 @@ from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import LEFT_OUT, Compaction
 from xenoglot.tools.events import Compacted, RoundEnded
 from xenoglot.tools.tool import tool
-from xenoglot.tools.transcript import GO_ON
+from xenoglot.tools.transcript import CONTINUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ async def test_the_last_answer_may_call_nothing() -> None:
 async def test_c_s3_a_cut_answer_is_gone_on_with_and_joined() -> None:
     first, second = "Once upon a time there was", "a time there was a king."
     result, requests, _ = await run_and_requests([answer(first, finish="length"), answer(second)])
-    assert [message_text(message) for message in requests[1].messages] == ["Go.", first, GO_ON]
+    assert [message_text(message) for message in requests[1].messages] == ["Go.", first, CONTINUE]
     assert (result.text, result.rounds) == ("Once upon a time there was a king.", 2)
     assert [(message.role, message_text(message)) for message in result.messages] == [
         ("user", "Go."),

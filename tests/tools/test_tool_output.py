@@ -15,7 +15,7 @@ import pytest
 
 from xenoglot.model.content import File, Image, Inline, Stored, Text, ToolCall
 from xenoglot.tools.arguments import read_arguments
-from xenoglot.tools.tool_output import MOST_MEDIA, ToolError, ToolOutput, as_output, cut, raised
+from xenoglot.tools.tool_output import MOST_MEDIA, ToolError, ToolOutput, as_output, raised, truncate
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -142,7 +142,7 @@ def test_the_data_of_an_error_is_for_programs() -> None:
     ],
 )
 def test_k20_beginning_and_end_of_what_is_too_long(text: str, limit: int, expected: str) -> None:
-    assert cut(text, limit) == expected
+    assert truncate(text, limit) == expected
 
 
 def test_the_limit_is_for_all_parts_together() -> None:

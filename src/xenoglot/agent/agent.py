@@ -12,7 +12,7 @@ from xenoglot.agent.session.session_records import SessionSpend
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
 from xenoglot.moved_modules import renamed
-from xenoglot.tools.budget import Budget, RunSpend, spent_beside
+from xenoglot.tools.budget import Budget, RunSpend, add_spend
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.events import Compacted, MessagesAdded, RoundEnded
 
@@ -134,7 +134,7 @@ class Agent:
             self._run.spend(more)
             self._account(self._run.spent, None)
         else:
-            self._account(spent_beside(self.spent, more), None)
+            self._account(add_spend(self.spent, more), None)
 
     @property
     def last_text(self) -> str:

@@ -15,7 +15,7 @@ from xenoglot.tools.budget import Budget
 from xenoglot.tools.context import ToolContext  # noqa: TC001  read by `@tool`
 from xenoglot.tools.events import CallStarted
 from xenoglot.tools.tool import LocalTool, ToolError, ToolOutput, tool
-from xenoglot.tools.tool_output import cut
+from xenoglot.tools.tool_output import truncate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ class Delegation:
         if (result := run.result) is None:
             raise RuntimeError("a run that has ended has a result")
         text = result.text if result.outcome == "answered" else f"{result.reason}\n{result.text}".strip()
-        return TaskResult(outcome=result.outcome, text=cut(text, LONGEST_TEXT))
+        return TaskResult(outcome=result.outcome, text=truncate(text, LONGEST_TEXT))
 
     def _share(self) -> Budget:
         """Return an equal part of what is left, for a task, those that may begin beside it, and the agent itself."""

@@ -18,7 +18,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, Request
 from xenoglot.policy.prompt_estimate import estimate
-from xenoglot.tools.compaction import Compaction, shortened
+from xenoglot.tools.compaction import Compaction, shorten
 from xenoglot.tools.tool import LocalTool, ToolError
 
 Command: TypeAlias = Callable[["SlashContext", str], Iterator[str]]
@@ -165,7 +165,7 @@ def _compact(here: SlashContext, _: str) -> Iterator[str]:
         return estimate(Request(model="", messages=some))
 
     before = weigh(messages)
-    cut = shortened(messages, settings.keep_turns, int(before * settings.target), weigh).joined()
+    cut = shorten(messages, settings.keep_turns, int(before * settings.target), weigh).join()
     after = weigh(cut)
     if after >= before:
         yield "there is nothing to shorten"

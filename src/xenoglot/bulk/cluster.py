@@ -17,7 +17,7 @@ import time
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from xenoglot.bulk.line_request import asked, failed
+from xenoglot.bulk.line_request import answer_line, failed_line
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.model.failure import Failure
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from xenoglot.bulk.line_request import LineReport
     from xenoglot.gateway.config.load import Config
 
-OPENING_SECONDS: Final = 600.0
+OPEN_SECONDS: Final = 600.0
 """How long an actor may take to be placed, and to load its model."""
 
 LISTENING_SECONDS: Final = 5.0
 CLOSING_SECONDS: Final = 10.0
-RESTING_SECONDS: Final = 5.0
+COOLDOWN_SECONDS: Final = 5.0
 """How long an actor that failed gets no line while there are others."""
 
 _NAMED = "RAY_ADDRESS"
@@ -49,26 +49,26 @@ class Worker:
         self._config = config
         self._exits = AsyncExitStack()
         self._backend: Backend | None = None
-        self._opening = asyncio.Lock()
+        self._open_lock = asyncio.Lock()
 
     async def open(self) -> str | None:
         """Make ready to ask; return what is wrong where that cannot be."""
         try:
-            await self._opened()
+            await self._open()
         except XenoglotError as error:
             return str(error)
         return None
 
-    async def ask(self, line: BatchLine) -> LineReport:
+    async def answer(self, line: BatchLine) -> LineReport:
         """Ask a line, once."""
-        return await asked(line, await self._opened())
+        return await answer_line(line, await self._open())
 
     async def close(self) -> None:
         """Let go of everything."""
         await self._exits.aclose()
 
-    async def _opened(self) -> Backend:
-        async with self._opening:
+    async def _open(self) -> Backend:
+        async with self._open_lock:
             if self._backend is not None:
                 return self._backend
             from xenoglot.gateway.process.gateway_backend import open_gateway_backend  # noqa: PLC0415  on the cluster only
@@ -88,17 +88,17 @@ class ActorPool:
         self._gone = gone
         self._clock = clock
         self._busy = [0] * len(actors)
-        self._rests_until = [float("-inf")] * len(actors)
+        self._cooling_until = [float("-inf")] * len(actors)
 
-    async def ask(self, line: BatchLine) -> LineReport:
+    async def answer(self, line: BatchLine) -> LineReport:
         """Ask a line, once, of one of them."""
         index = self._pick()
         self._busy[index] += 1
         try:
-            answer: LineReport = await self._actors[index].ask.remote(line)
+            answer: LineReport = await self._actors[index].answer.remote(line)
         except self._gone:
-            self._rests_until[index] = self._clock() + RESTING_SECONDS
-            return failed(line, GONE)
+            self._cooling_until[index] = self._clock() + COOLDOWN_SECONDS
+            return failed_line(line, GONE)
         else:
             return answer
         finally:
@@ -106,7 +106,7 @@ class ActorPool:
 
     def _pick(self) -> int:
         now = self._clock()
-        return min(range(len(self._actors)), key=lambda index: (self._rests_until[index] > now, self._busy[index]))
+        return min(range(len(self._actors)), key=lambda index: (self._cooling_until[index] > now, self._busy[index]))
 
 
 @asynccontextmanager
@@ -139,8 +139,8 @@ async def cluster(
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]  # it has no types
         count = actors or len([node for node in nodes if node["Alive"]])
         crew = [made.remote(config) for _ in range(count)]
-        await opened(crew, RayError)
-        yield ActorPool(crew, (RayActorError, NodeDiedError, ObjectLostError, WorkerCrashedError)).ask
+        await wait_until_open(crew, RayError)
+        yield ActorPool(crew, (RayActorError, NodeDiedError, ObjectLostError, WorkerCrashedError)).answer
     finally:
         with suppress(RayError, TimeoutError):
             await asyncio.wait_for(asyncio.gather(*(actor.close.remote() for actor in crew)), CLOSING_SECONDS)
@@ -195,14 +195,14 @@ def _listens(address: str) -> bool:
         return False
 
 
-async def opened(crew: list[Any], broken: type[Exception]) -> None:
+async def wait_until_open(crew: list[Any], broken: type[Exception]) -> None:
     """Wait until all actors can be asked.
 
     Raises:
         ConfigurationError: one cannot.
     """
     try:
-        async with asyncio.timeout(OPENING_SECONDS):
+        async with asyncio.timeout(OPEN_SECONDS):
             said = await asyncio.gather(*(actor.open.remote() for actor in crew))
     except TimeoutError:
         raise ConfigurationError("--ray: the cluster has no room for all actors: take fewer with `--actors`") from None

@@ -66,14 +66,14 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Pro
 
 def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -> int:
     from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415
-    from xenoglot.bulk.input_scan import survey  # noqa: PLC0415
+    from xenoglot.bulk.input_scan import scan_input  # noqa: PLC0415
     from xenoglot.bulk.journal import Journal  # noqa: PLC0415  only this command needs them
-    from xenoglot.bulk.run import BatchPlan, work  # noqa: PLC0415
+    from xenoglot.bulk.run import BatchPlan, run_batch  # noqa: PLC0415
     from xenoglot.bulk.runner import RunnerSettings  # noqa: PLC0415
 
     _check(options)
     chosen = model_selection.chosen(options)
-    any_name = chosen.own or chosen.embedded
+    any_name = chosen.python_backend or chosen.embedded
     read = partial(decode_line, dialect=options.lines, model=model_selection.ANY_MODEL if any_name else options.model)
     rules = RunnerSettings(
         concurrency=options.concurrency,
@@ -83,7 +83,7 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
     )
     with _opened(options.input) as source:
         try:
-            found = survey(source, read)
+            found = scan_input(source, read)
         except ConfigurationError as error:
             where = "standard input" if options.input == "-" else f"`{options.input}`"
             raise ConfigurationError(f"{where}: {error}") from None
@@ -100,7 +100,7 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
                 ordered=options.ordered,
                 prices=model_selection.prices_of(options),
             )
-            ending = work(plan, None if bar is None else bar())
+            ending = run_batch(plan, None if bar is None else bar())
     print(ending.summary, file=sys.stderr)  # noqa: T201  for whoever started it
     if ending.stopped is not None:
         print(f"{ending.stopped}; the same command goes on from here", file=sys.stderr)  # noqa: T201  as above

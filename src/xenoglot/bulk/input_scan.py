@@ -38,7 +38,7 @@ class InputScan(Struct, frozen=True, kw_only=True):
     """
 
     digests: array[int]
-    asks: bytearray
+    requests: bytearray
     count: int
 
 
@@ -58,7 +58,7 @@ def numbered(source: BinaryIO) -> Iterator[NumberedLine]:
             yield NumberedLine(number, text)
 
 
-def survey(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> InputScan:
+def scan_input(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> InputScan:
     """Read all of an input, so that nothing is asked of one that has a mistake; `read` makes a line of its text.
 
     What is kept of a line is as little for a long one as for a short one.
@@ -85,7 +85,7 @@ def survey(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> InputSc
         raise ConfigurationError("\n".join(problems))
     if not count:
         raise ConfigurationError("the input has no lines: nothing is asked")
-    return InputScan(digests=digests, asks=asks, count=count)
+    return InputScan(digests=digests, requests=asks, count=count)
 
 
 def _problem(number: int, text: bytes, read: Callable[[bytes, int], BatchLine], seen: dict[bytes, int]) -> str | None:

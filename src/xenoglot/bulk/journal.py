@@ -47,7 +47,7 @@ class Journal:
     def __init__(
         self, output: str, errors: str | None, source: BinaryIO, survey: InputScan, *, again: bool = False
     ) -> None:
-        self.states = bytearray(survey.asks)
+        self.states = bytearray(survey.requests)
         self.failed = 0
         """How many lines are answered with an error."""
         self._dirty = False
@@ -132,13 +132,13 @@ class Journal:
             if answered is None:
                 if data.endswith(b"\n") or len(data) == LONGEST_LINE or not _is_beginning(data):
                     file.refuse(f"line {place} is no answer of a batch; choose another output")
-                file.cut(len(data))
+                file.truncate(len(data))
                 return
-            self._note(file, place, answered)
+            self._record(file, place, answered)
             if not data.endswith(b"\n"):
                 file.append(b"\n")
 
-    def _note(self, file: _AnswerFile, place: int, answered: OutputLine) -> None:
+    def _record(self, file: _AnswerFile, place: int, answered: OutputLine) -> None:
         mark, states = answered.mark, self.states
         if mark.number >= len(states) or states[mark.number] == 0 or self._survey.digests[mark.number] != mark.digest:
             file.refuse(f"line {place} answers another input; choose another output, or the input as it was")
@@ -205,7 +205,7 @@ class _AnswerFile:
             raise
         self._end += len(data)
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         """Remove the last `size` bytes."""
         self._end -= size
         os.ftruncate(self._fd, self._end)

@@ -53,7 +53,7 @@ class LineReport(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-async def asked(line: BatchLine, backend: Backend) -> LineReport:
+async def answer_line(line: BatchLine, backend: Backend) -> LineReport:
     """Ask `backend` what a line asks, once. A line that asks for a stream is answered in one piece all the same."""
     dialect, losses = dialects.get(line.endpoint.dialect), Losses()
     try:
@@ -61,10 +61,10 @@ async def asked(line: BatchLine, backend: Backend) -> LineReport:
             return await _operated(line, form, backend, losses)
         return await _answered(line, dialect, backend, losses)
     except (FailureError, LossError, WireError, RecursionError) as error:
-        return failed(line, refusal(error))
+        return failed_line(line, refusal(error))
 
 
-def failed(line: BatchLine, failure: Failure) -> LineReport:
+def failed_line(line: BatchLine, failure: Failure) -> LineReport:
     """Return what becomes of a line that ends in `failure`."""
     status, body = dialects.get(line.endpoint.dialect).encode_error(failure)
     return LineReport(outcome=LineOutcome(status=status, body=body, request_id=failure.request_id), failure=failure)
@@ -87,7 +87,7 @@ async def _answered(line: BatchLine, dialect: Dialect, backend: Backend, losses:
     answer = await backend.answer(call)
     watched = _Watched(request)
     try:
-        told = await _told(answer, watched)
+        told = await _raw_body(answer, watched)
     finally:
         await answer.aclose()
     if told is None:
@@ -113,7 +113,7 @@ def _request(line: BatchLine, dialect: Dialect) -> tuple[Request, JSONObject]:
     return bounded(request, body), body
 
 
-async def _told(answer: Answer, watched: _Watched) -> JSONObject | None:
+async def _raw_body(answer: Answer, watched: _Watched) -> JSONObject | None:
     """Return the body of an answer that comes as bytes; of one in events, which `watched` folds, nothing.
 
     Raises:
@@ -122,11 +122,11 @@ async def _told(answer: Answer, watched: _Watched) -> JSONObject | None:
     if isinstance(answer, ByteAnswer):
         data = []
         async for piece in answer.pieces:
-            watched.see(piece.events)
+            watched.observe(piece.events)
             data.append(piece.data)
         return _object(b"".join(data))
     async for batch in answer.batches:
-        watched.see(batch)
+        watched.observe(batch)
         watched.fold(batch)
     if not watched.finished:
         raise FailureError(_ENDED_EARLY)
@@ -149,7 +149,7 @@ class _Watched:
         self.usage: Usage | None = None
         self.model: str | None = request.model
 
-    def see(self, events: Sequence[Event]) -> None:
+    def observe(self, events: Sequence[Event]) -> None:
         """Note what is counted.
 
         Raises:

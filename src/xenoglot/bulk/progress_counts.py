@@ -17,12 +17,12 @@ _CENT = 0.01
 class ProgressCounts(Struct, kw_only=True):
     """The lines of an input (`total`), those answered (`done`, of them `failed` with an error), and what they took.
 
-    `began` is when this run did, in seconds of its clock, and `before` what was answered by then. `cost` is in US
+    `started_at` is when this run did, in seconds of its clock, and `before` what was answered by then. `cost` is in US
     dollars, and `unpriced` counts answers whose price is not known.
     """
 
     total: int
-    began: float
+    started_at: float
     before: int = 0
     done: int = 0
     failed: int = 0
@@ -47,18 +47,18 @@ class ProgressCounts(Struct, kw_only=True):
 
     def rate(self, now: float) -> float:
         """Return how many lines were answered in a second of this run."""
-        elapsed = now - self.began
+        elapsed = now - self.started_at
         return (self.done - self.before) / elapsed if elapsed > 0 else 0.0
 
-    def left(self, now: float) -> float | None:
+    def seconds_left(self, now: float) -> float | None:
         """Return about how many seconds the rest takes; `None` while nobody can know."""
         rate = self.rate(now)
         return (self.total - self.done) / rate if rate else None
 
-    def words(self, now: float) -> str:
+    def text(self, now: float) -> str:
         """Return how it goes: `12.3 lines/s, 45k tokens, $0.03, 2 failed, 4 min left`."""
-        left = self.left(now)
-        said = [f"{self.rate(now):.1f} lines/s", *self._taken()]
+        left = self.seconds_left(now)
+        said = [f"{self.rate(now):.1f} lines/s", *self._parts()]
         if self.failed:
             said.append(f"{self.failed} failed")
         if left is not None and self.done < self.total:
@@ -68,12 +68,12 @@ class ProgressCounts(Struct, kw_only=True):
     def summary(self, now: float) -> str:
         """Return what has come of it."""
         answered = f"{self.done} of {self.total} {'line' if self.total == 1 else 'lines'} answered"
-        said = [answered, *([f"{self.failed} with an error"] if self.failed else []), *self._taken()]
+        said = [answered, *([f"{self.failed} with an error"] if self.failed else []), *self._parts()]
         if self.lossy:
             said.append(f"{self.lossy} with losses")
-        return f"{', '.join(said)}, in {_span(now - self.began)}"
+        return f"{', '.join(said)}, in {_span(now - self.started_at)}"
 
-    def _taken(self) -> list[str]:
+    def _parts(self) -> list[str]:
         tokens = self.input_tokens + self.output_tokens
         said = [f"{_short(tokens)} tokens"] if tokens else []
         if self.cost:

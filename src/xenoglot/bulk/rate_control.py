@@ -21,7 +21,7 @@ MINUTE = 60.0
 class Ticket(NamedTuple):
     """A line under way: since when, and what it took of the tokens that may be used in a minute."""
 
-    began: float
+    started_at: float
     tokens: int
     entry: WindowEntry | None
 
@@ -34,18 +34,18 @@ class RateControl:
     ) -> None:
         self.limit = float(concurrency)
         """How many lines may be under way now."""
-        self.under_way = 0
+        self.in_flight = 0
         self._most = float(concurrency)
         self._requests = _log(requests_per_minute)
         self._tokens = _log(tokens_per_minute)
         self._halved = -inf
-        self._closed_until = -inf
+        self._paused_until = -inf
 
     def wait(self, now: float, tokens: int) -> float:
         """Return in how many seconds a line of `tokens` may be asked, 0 for now; `inf`: not before another ends."""
-        if self.under_way >= int(self.limit):
+        if self.in_flight >= int(self.limit):
             return inf
-        at = max(now, self._closed_until)
+        at = max(now, self._paused_until)
         if self._requests is not None:
             at = max(at, self._requests.free_at(now, 1))
         if self._tokens is not None:
@@ -54,7 +54,7 @@ class RateControl:
 
     def begin(self, now: float, tokens: int) -> Ticket:
         """Note that a line is asked."""
-        self.under_way += 1
+        self.in_flight += 1
         if self._requests is not None:
             self._requests.take(now, 1)
         if self._tokens is None:
@@ -64,7 +64,7 @@ class RateControl:
 
     def end(self, now: float, ticket: Ticket, used: int | None = None) -> None:
         """Note that it is over, and how many tokens it has `used`, where that is known."""
-        self.under_way -= 1
+        self.in_flight -= 1
         if self._tokens is None or ticket.entry is None or used is None:
             return
         if used < ticket.tokens:
@@ -72,14 +72,14 @@ class RateControl:
         else:
             self._tokens.take(now, used - ticket.tokens)
 
-    def passed(self) -> None:
+    def on_success(self) -> None:
         """Note that a line was answered."""
         self.limit = min(self._most, self.limit + 1 / self.limit)
 
-    def crowded(self, now: float, ticket: Ticket, retry_after: float = 0.0) -> None:
+    def on_overload(self, now: float, ticket: Ticket, retry_after: float = 0.0) -> None:
         """Note that a line was turned away because there are too many, for `retry_after` seconds if that was said."""
-        self._closed_until = max(self._closed_until, now + retry_after)
-        if ticket.began > self._halved:
+        self._paused_until = max(self._paused_until, now + retry_after)
+        if ticket.started_at > self._halved:
             self._halved = now
             self.limit = max(1.0, self.limit / 2)
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from xenoglot.backends.batch_lines import LineMark, mark_of
 from xenoglot.bulk.input_scan import numbered
 from xenoglot.bulk.journal import DONE
-from xenoglot.bulk.line_request import asked
+from xenoglot.bulk.line_request import answer_line
 from xenoglot.bulk.progress_counts import ProgressCounts
 from xenoglot.bulk.runner import Runner, Task
 from xenoglot.errors import ConfigurationError
@@ -56,7 +56,7 @@ class ProgressBar(Protocol):
 
 
 class BatchPlan(NamedTuple):
-    """What is to be done: the lines of `source`, as `survey` found them, that `journal` does not have yet.
+    """What is to be done: the lines of `source`, as `scan` found them, that `journal` does not have yet.
 
     Once all are answered, the answers are put in the order of the lines where that is wished (`ordered`). `prices` are
     the known ones where none are given.
@@ -65,7 +65,7 @@ class BatchPlan(NamedTuple):
     chosen: ModelSelection
     rules: RunnerSettings
     source: BinaryIO
-    survey: InputScan
+    scan: InputScan
     journal: Journal
     read: Callable[[bytes, int], BatchLine]
     ray: str | None = None
@@ -83,17 +83,17 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
 
 
-def work(plan: BatchPlan, bar: ProgressBar | None) -> RunSummary:
+def run_batch(plan: BatchPlan, bar: ProgressBar | None) -> RunSummary:
     """Answer what is left to answer.
 
     Raises:
         XenoglotError: nobody can be asked at all, or the input is not what it was.
     """
     now, done = time.monotonic(), plan.journal.done
-    tally = ProgressCounts(total=plan.survey.count, began=now, before=done, done=done, failed=plan.journal.failed)
+    tally = ProgressCounts(total=plan.scan.count, started_at=now, before=done, done=done, failed=plan.journal.failed)
     shown = _Shown(tally, bar, _price(plan.prices))
     stopped = asyncio.run(_work(plan, shown)) if done < tally.total else None
-    shown.over()
+    shown.end()
     if plan.ordered and plan.journal.done == tally.total:
         plan.journal.put_in_order()
     return RunSummary(
@@ -104,13 +104,13 @@ def work(plan: BatchPlan, bar: ProgressBar | None) -> RunSummary:
     )
 
 
-def todo(plan: BatchPlan) -> Iterator[Task]:
+def dry_run(plan: BatchPlan) -> Iterator[Task]:
     """Yield the lines that are not answered.
 
     Raises:
         ConfigurationError: the input has changed since it was looked through.
     """
-    states, digests = plan.journal.states, plan.survey.digests
+    states, digests = plan.journal.states, plan.scan.digests
     for number, text in numbered(plan.source):
         if number >= len(states) or mark_of(text, number).digest != digests[number]:
             raise ConfigurationError(f"the input was changed while it was read: line {number} is another now")
@@ -119,16 +119,16 @@ def todo(plan: BatchPlan) -> Iterator[Task]:
 
 
 async def _work(plan: BatchPlan, shown: _Shown) -> str | None:
-    async with _asking(plan) as ask:
-        runner = Runner(ask, plan.journal, plan.rules, heard=shown.heard)
+    async with _answerer(plan) as ask:
+        runner = Runner(ask, plan.journal, plan.rules, heard=shown.on_answer)
         _heed_signals(runner)
         shown.begin()
-        await runner.run(todo(plan))
+        await runner.run(dry_run(plan))
         return runner.stopped
 
 
 @asynccontextmanager
-async def _asking(plan: BatchPlan) -> AsyncGenerator[Callable[[BatchLine], Awaitable[LineReport]]]:
+async def _answerer(plan: BatchPlan) -> AsyncGenerator[Callable[[BatchLine], Awaitable[LineReport]]]:
     """Give what asks a line: here, or on a cluster."""
     if plan.ray is not None:
         from xenoglot.bulk.cluster import cluster  # noqa: PLC0415  an extra
@@ -137,7 +137,7 @@ async def _asking(plan: BatchPlan) -> AsyncGenerator[Callable[[BatchLine], Await
             yield ask
         return
     async with plan.chosen.open() as backend:
-        yield partial(asked, backend=backend)
+        yield partial(answer_line, backend=backend)
 
 
 def _heed_signals(runner: Runner) -> None:
@@ -163,18 +163,18 @@ class _Shown:
     ) -> None:
         self._tally = tally
         self._bar = bar
-        self._noted = tally.began
+        self._noted = tally.started_at
         self._price = price
 
     def begin(self) -> None:
         """Show how much there is to do."""
         tally = self._tally
-        tally.began = time.monotonic()
+        tally.started_at = time.monotonic()
         if self._bar is not None:
             self._bar.started("batch", tally.total, "lines")
             self._bar.advance(tally.done)
 
-    def heard(self, one: LineReport) -> None:
+    def on_answer(self, one: LineReport) -> None:
         """Show that a line was answered."""
         self._tally.count(one, self._price(one.usage, one.model))
         if self._bar is None:
@@ -183,12 +183,12 @@ class _Shown:
         now = time.monotonic()
         if now - self._noted >= NOTED_SECONDS:
             self._noted = now
-            self._bar.note(self._tally.words(now))
+            self._bar.note(self._tally.text(now))
 
-    def over(self) -> None:
+    def end(self) -> None:
         """Show nothing more."""
         if self._bar is not None:
-            self._bar.note(self._tally.words(time.monotonic()))
+            self._bar.note(self._tally.text(time.monotonic()))
             self._bar.done()
 
 

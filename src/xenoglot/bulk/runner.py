@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.batch_lines import BatchLine, LineMark, LineOutcome, encode_line
-from xenoglot.bulk.line_request import LineReport, failed, tokens_of
+from xenoglot.bulk.line_request import LineReport, failed_line, tokens_of
 from xenoglot.bulk.rate_control import RateControl
 from xenoglot.errors import whereabouts
 from xenoglot.model.failure import Failure
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.bulk.journal import Journal
     from xenoglot.bulk.rate_control import Ticket
 
-PATIENT: Final = Retry(attempts=6, base=1.0, cap=60.0, wait_limit=3_600.0, timeouts=True)
+LONG_RETRY: Final = Retry(attempts=6, base=1.0, cap=60.0, wait_limit=3_600.0, timeouts=True)
 """How a line is tried: nobody waits at a screen for one of them, and servers that are full may be so for a while."""
 
 IN_A_ROW: Final = 5
@@ -51,8 +51,8 @@ _REFUSED = frozenset({"authentication", "billing"})
 """Kinds of failure that no other line would escape."""
 
 _SLOW = Failure(kind="timeout", message="the model did not answer in time", cause="timeout")
-_CROWDED = frozenset({"rate_limit", "overloaded"})
-_NOBODY = frozenset({None, "connect"})
+_OVERLOAD_KINDS = frozenset({"rate_limit", "overloaded"})
+_NO_SERVER = frozenset({None, "connect"})
 
 
 class RunnerSettings(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class RunnerSettings(Struct, frozen=True, kw_only=True):
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     timeout: float = 600.0
-    retry: Retry = PATIENT
+    retry: Retry = LONG_RETRY
 
 
 class Task(NamedTuple):
@@ -87,10 +87,10 @@ class Runner:
     ) -> None:
         self.stopped: str | None = None
         """Why the run ends before its last line, if it does."""
-        self._ask = ask
+        self._answer = ask
         self._journal = journal
         self._rules = rules
-        self._heard = heard
+        self._on_answer = heard
         self._clock = clock
         self._chance = chance
         self._pace = RateControl(
@@ -105,7 +105,7 @@ class Runner:
         self._door = asyncio.Lock()
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._over = asyncio.Event()
+        self._finished = asyncio.Event()
         self._working: list[asyncio.Task[None]] = []
 
     def stop(self, reason: str) -> None:
@@ -113,7 +113,7 @@ class Runner:
         if self.stopped is None:
             self.stopped = reason
         self._stopping.set()
-        self._tell()
+        self._notify()
 
     def abandon(self) -> None:
         """Give up those under way, too."""
@@ -133,7 +133,7 @@ class Runner:
         finally:
             self.abandon()
             ended = await asyncio.gather(*self._working, return_exceptions=True)
-            self._over.set()
+            self._finished.set()
             await syncing
         for error in ended:
             if isinstance(error, Exception):
@@ -141,25 +141,25 @@ class Runner:
 
     async def _work(self, todo: Iterator[Task]) -> None:
         while self.stopped is None and (task := next(todo, None)) is not None:
-            asked = await self._persevere(task.line)
+            asked = await self._answer_with_retries(task.line)
             if asked is not None:
-                self._take(task, asked)
+                self._finish_line(task, asked)
 
-    async def _persevere(self, line: BatchLine) -> LineReport | None:
+    async def _answer_with_retries(self, line: BatchLine) -> LineReport | None:
         """Ask a line until there is an answer, or no hope of one; `None` where the run ends before."""
         attempt, counted, before = 0, 0, self._answered
         tokens = 0 if self._rules.tokens_per_minute is None else tokens_of(line)
-        while (ticket := await self._enter(tokens)) is not None:
-            asked = await self._once(line, ticket)
+        while (ticket := await self._acquire(tokens)) is not None:
+            asked = await self._attempt(line, ticket)
             attempt += 1
-            failure = None if asked.failure is None else _patient(asked.failure)
+            failure = None if asked.failure is None else _without_retry_flag(asked.failure)
             self._count(failure)
             if failure is None:
                 return asked
             if failure.kind in _REFUSED or failure.cause == "credentials":
                 self.stop(f"the model's server refuses all that is asked: {failure.message}")
                 return None
-            if not _is_unheard(failure) or self._answered != before:  # others are answered, and this one is not
+            if not _is_unreachable(failure) or self._answered != before:  # others are answered, and this one is not
                 counted, before = counted + 1, self._answered
             wait = None if asked.outcome.unanswered else self._wait(failure, attempt, counted)
             if wait is None:
@@ -197,17 +197,17 @@ class Runner:
         if self._in_a_row >= IN_A_ROW and silence >= (SILENCE if self._answered else SILENCE_AT_FIRST):
             self.stop(f"nothing was answered for {silence:.0f} s; the last failure: {self._why}")
 
-    async def _once(self, line: BatchLine, ticket: Ticket) -> LineReport:
+    async def _attempt(self, line: BatchLine, ticket: Ticket) -> LineReport:
         """Ask a line once."""
         used: int | None = None
         try:
             async with asyncio.timeout(self._rules.timeout):
-                asked = await self._ask(line)
+                asked = await self._answer(line)
         except TimeoutError:
             return LineReport(outcome=LineOutcome(unanswered="timeout"), failure=_SLOW)
         except Exception as error:  # noqa: BLE001  one line that hits a bug of ours must not take the others with it
             message = f"this line could not be asked: {whereabouts(error)}"
-            return failed(line, Failure(kind="internal", message=message, futile=True))
+            return failed_line(line, Failure(kind="internal", message=message, futile=True))
         else:
             if asked.usage is not None:
                 used = (asked.usage.input_tokens or 0) + (asked.usage.output_tokens or 0)
@@ -215,16 +215,16 @@ class Runner:
             return asked
         finally:
             self._pace.end(self._clock(), ticket, used)
-            self._tell()
+            self._notify()
 
     def _learn(self, asked: LineReport, ticket: Ticket) -> None:
         if asked.failure is None:
-            self._pace.passed()
-        elif asked.failure.kind in _CROWDED:
+            self._pace.on_success()
+        elif asked.failure.kind in _OVERLOAD_KINDS:
             after = asked.failure.retry_after or 0.0  # of a longer wait than ours the line ends, and no other waits
-            self._pace.crowded(self._clock(), ticket, after if after <= self._rules.retry.wait_limit else 0.0)
+            self._pace.on_overload(self._clock(), ticket, after if after <= self._rules.retry.wait_limit else 0.0)
 
-    async def _enter(self, tokens: int) -> Ticket | None:
+    async def _acquire(self, tokens: int) -> Ticket | None:
         """Wait until one more line may be asked; `None` where none may any more."""
         async with self._door:
             while self.stopped is None:
@@ -240,10 +240,10 @@ class Runner:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
 
-    def _take(self, task: Task, asked: LineReport) -> None:
+    def _finish_line(self, task: Task, asked: LineReport) -> None:
         """Write what became of a line."""
         line, mark = task
         try:
@@ -251,25 +251,25 @@ class Runner:
         except OSError as error:
             self.stop(f"the output cannot be written: {error.strerror}")
             return
-        self._heard(asked)
+        self._on_answer(asked)
 
     async def _sync(self) -> None:
         """Force what was written to the disk, again and again."""
-        while not self._over.is_set():
+        while not self._finished.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), SYNC_SECONDS)
+                await asyncio.wait_for(self._finished.wait(), SYNC_SECONDS)
             try:
                 await asyncio.to_thread(self._journal.sync)
             except OSError as error:
                 self.stop(f"the output cannot be written: {error.strerror}")
 
 
-def _patient(failure: Failure) -> Failure:
+def _without_retry_flag(failure: Failure) -> Failure:
     """Return what it is to who has time: that it was tried again on the way is no reason to give up."""
     told = failure.status is not None or failure.cause is not None  # else our own verdict on a request or an answer
     return replace(failure, futile=False) if told else failure
 
 
-def _is_unheard(failure: Failure) -> bool:
+def _is_unreachable(failure: Failure) -> bool:
     """Whether no server has said that: none was there, or limits and breakers of our own let nothing through."""
-    return failure.status is None and failure.cause in _NOBODY
+    return failure.status is None and failure.cause in _NO_SERVER

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
 from xenoglot.client.call.embedding import embedding_request
 from xenoglot.client.call.execute import CallExecutor, RawCall, seconds
-from xenoglot.client.call.messages import followed
+from xenoglot.client.call.messages import append_turns
 from xenoglot.client.call.open_upstream import UpstreamOptions
 from xenoglot.client.call.operation import decoded
 from xenoglot.client.call.retry import ONCE, USUAL, ClientEnvironment, RetryLoop
@@ -110,7 +110,7 @@ class AsyncClient:
             FailureError: there is none; the class says why (`xenoglot.errors`).
             LossError: something cannot be said to the upstream, and is not to be lost.
         """
-        return await self._calling.complete(await self._calling.wanted(messages, options, stream=False))
+        return await self._calling.complete(await self._calling.build_request(messages, options, stream=False))
 
     def stream(self, messages: Messages, **options: Unpack[Options]) -> AsyncReplyStream:
         """Return the answer to `messages` as a stream, which begins when it is entered or its first event is asked for.
@@ -120,7 +120,7 @@ class AsyncClient:
         """
 
         async def begin() -> StartedAnswer:
-            return await self._calling.begin(await self._calling.wanted(messages, options, stream=True))
+            return await self._calling.begin(await self._calling.build_request(messages, options, stream=True))
 
         return AsyncReplyStream(begin, self._calling.reply, seconds(options.get("timeout")))
 
@@ -142,7 +142,7 @@ class AsyncClient:
 
         async def ask(turns: tuple[Message, ...]) -> Reply:
             told: Options = {**options, "output": shape.format}
-            return await self.complete(followed(messages, turns), **told)
+            return await self.complete(append_turns(messages, turns), **told)
 
         return await parse(ask, shape, retries)
 
@@ -189,7 +189,7 @@ class AsyncClient:
         Raises:
             FailureError: there is a way, and it failed.
         """
-        return await self._calling.count(await self._calling.wanted(messages, options, stream=False))
+        return await self._calling.count(await self._calling.build_request(messages, options, stream=False))
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the models that the upstream says it has.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE: Final = 10.0
+CLOSE_TIMEOUT: Final = 10.0
 """Seconds that a caller waits for what it has cancelled, or for the end of the thread."""
 
 SIGNAL_SECONDS: Final = 0.25
@@ -45,7 +45,7 @@ class LoopThread:
         """What callers have there under way."""
 
     @property
-    def foreign(self) -> bool:
+    def in_other_process(self) -> bool:
         """Whether it is another process's."""
         return os.getpid() != self._process
 
@@ -57,7 +57,7 @@ class LoopThread:
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("a blocking client was called from its own event loop: use `AsyncClient` there")
-        if self.foreign:
+        if self.in_other_process:
             raise RuntimeError("what belongs to another process was called")
         call = _Call(work, self._tasks)
         loop = None
@@ -65,7 +65,7 @@ class LoopThread:
             with self._lock:
                 loop = self._started()
                 loop.call_soon_threadsafe(call.start)
-            _acquire(call.over)
+            _acquire(call.finished)
         except BaseException:
             if loop is not None:
                 _cancel(call, loop)
@@ -75,15 +75,15 @@ class LoopThread:
         finally:
             del call  # an error holds this frame: it is not to hold itself
 
-    def drop(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def schedule(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Have `work` done there, and wait for nothing: for whoever may be called by the garbage collector."""
         loop = self._loop
-        if loop is not None and not self.foreign:
-            loop.call_soon_threadsafe(lambda: _note(loop.create_task(work()), self._tasks))
+        if loop is not None and not self.in_other_process:
+            loop.call_soon_threadsafe(lambda: _track(loop.create_task(work()), self._tasks))
 
-    def leave(self) -> None:
+    def close_soon(self) -> None:
         """End, and do not wait for it. Does nothing the second time, nor in another process."""
-        if self.foreign:
+        if self.in_other_process:
             return
         with self._lock:  # what was called before is begun, and cancelled; what comes later is refused
             self._closed = True
@@ -94,10 +94,10 @@ class LoopThread:
 
     def close(self) -> None:
         """End, and wait for it."""
-        self.leave()
+        self.close_soon()
         thread = self._thread
-        if thread is not None and not self.foreign and thread is not threading.current_thread():
-            thread.join(PATIENCE)
+        if thread is not None and not self.in_other_process and thread is not threading.current_thread():
+            thread.join(CLOSE_TIMEOUT)
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._closed:
@@ -124,20 +124,20 @@ class LoopThread:
 
 
 class _Call(Generic[T]):
-    """What a caller waits for; `over` can be acquired once when it is done. The rest belongs to the loop."""
+    """What a caller waits for; `finished` can be acquired once when it is done. The rest belongs to the loop."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], tasks: set[asyncio.Task[Any]]) -> None:
-        self.over = threading.Lock()
-        self.over.acquire()
+        self.finished = threading.Lock()
+        self.finished.acquire()
         self.done = False
         self._work = work
         self._tasks = tasks
         self._task: asyncio.Task[T] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._done())
-        _note(self._task, self._tasks)
-        self._task.add_done_callback(self._tell)
+        self._task = asyncio.get_running_loop().create_task(self._on_done())
+        _track(self._task, self._tasks)
+        self._task.add_done_callback(self._release)
 
     def cancel(self) -> None:
         if self._task is not None:
@@ -154,20 +154,20 @@ class _Call(Generic[T]):
         finally:
             del task
 
-    async def _done(self) -> T:
+    async def _on_done(self) -> T:
         return await self._work()
 
-    def _tell(self, task: asyncio.Task[T]) -> None:
+    def _release(self, task: asyncio.Task[T]) -> None:
         if not task.cancelled():
             task.exception()  # where the caller has left, nobody else looks at it
         self._end()
 
     def _end(self) -> None:
         self.done = True
-        self.over.release()
+        self.finished.release()
 
 
-def _note(task: asyncio.Task[Any] | None, tasks: set[asyncio.Task[Any]]) -> None:
+def _track(task: asyncio.Task[Any] | None, tasks: set[asyncio.Task[Any]]) -> None:
     if task is not None:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -193,7 +193,7 @@ def _cancel(call: _Call[Any], loop: asyncio.AbstractEventLoop) -> None:
     with suppress(RuntimeError):  # the signal's handler has closed the loop, and cancelled the call
         loop.call_soon_threadsafe(call.cancel)
         if not call.done:  # else it may be acquired already
-            call.over.acquire(timeout=PATIENCE)
+            call.finished.acquire(timeout=CLOSE_TIMEOUT)
 
 
 def _serve(
@@ -226,7 +226,7 @@ async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
     for task in others:
         task.cancel()
     if others:
-        await asyncio.wait(others, timeout=PATIENCE)
+        await asyncio.wait(others, timeout=CLOSE_TIMEOUT)
 
 
 @atexit.register

@@ -93,7 +93,7 @@ class Client:
             world=world,
         )
         self._client = self._make()
-        self._portal = self._opened()
+        self._portal = self._open()
 
     def complete(self, messages: Messages, **options: Unpack[Options]) -> Reply:
         """Return the whole answer to `messages`; see `AsyncClient.complete`."""
@@ -101,7 +101,7 @@ class Client:
 
     def stream(self, messages: Messages, **options: Unpack[Options]) -> ReplyStream:
         """Return the answer to `messages` as a stream; see `AsyncClient.stream`."""
-        portal, client = self._here()
+        portal, client = self._current()
         return ReplyStream(portal, client.stream(messages, **options), self)
 
     def parse(
@@ -164,7 +164,7 @@ class Client:
         timeout: Timeout = None,
     ) -> Items[JSONObject]:
         """Return the same as a stream of the dialect's events; see `AsyncClient.raw_stream`."""
-        portal, client = self._here()
+        portal, client = self._current()
         return Items(portal, client.raw_stream(body, dialect, headers=headers, timeout=timeout), self)
 
     def run(self, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunResult:  # noqa: ANN401  those of `running`
@@ -203,18 +203,18 @@ class Client:
         self.close()
 
     def _call(self, ask: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
-        portal, client = self._here()
+        portal, client = self._current()
         return portal.call(lambda: ask(client))
 
-    def _here(self) -> tuple[LoopThread, AsyncClient]:
+    def _current(self) -> tuple[LoopThread, AsyncClient]:
         """Return what belongs to this process."""
-        if self._portal.foreign:
+        if self._portal.in_other_process:
             _inherited.append((self._portal, self._client))
             self._client = self._make()
-            self._portal = self._opened()
+            self._portal = self._open()
         return self._portal, self._client
 
-    def _opened(self) -> LoopThread:
+    def _open(self) -> LoopThread:
         portal = LoopThread(self._client.aclose)
-        weakref.finalize(self, portal.leave).atexit = False  # then every portal is waited for
+        weakref.finalize(self, portal.close_soon).atexit = False  # then every portal is waited for
         return portal

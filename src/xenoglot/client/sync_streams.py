@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from xenoglot.client.call.answer_stream import LEFT
+from xenoglot.client.call.answer_stream import CLOSED_EARLY
 from xenoglot.client.thread_stream import ThreadStream
 from xenoglot.model.events import Event, TextDelta
 
@@ -36,10 +36,10 @@ class Items(Generic[Item]):
         self._inner = items
         self._pump = ThreadStream(portal, items)
         self._ready: deque[Item] = deque()
-        self._begun = False
-        self._over = False
+        self._started = False
+        self._ended = False
         """Whether all of it was given out."""
-        self._finalizer = weakref.finalize(self, portal.drop, self._pump.aclose)
+        self._finalizer = weakref.finalize(self, portal.schedule, self._pump.aclose)
         self._finalizer.atexit = False  # then the portal ends everything
 
     def __iter__(self) -> Self:
@@ -52,11 +52,11 @@ class Items(Generic[Item]):
             self._start()
         try:
             if not self._ready:
-                self._ready.extend(self._pump.take())
+                self._ready.extend(self._pump.receive())
             if not self._ready:
-                self._over = self._finalizer.alive
+                self._ended = self._finalizer.alive
                 raise StopIteration  # noqa: TRY301  what is read has to be told apart here
-            item = self._inner._given(self._ready.popleft())  # noqa: SLF001  the same room
+            item = self._inner._record(self._ready.popleft())  # noqa: SLF001  the same room
         except StopIteration:
             raise
         except BaseException:  # it failed, or was interrupted: then an item may be lost, and none may follow it
@@ -87,12 +87,12 @@ class Items(Generic[Item]):
         self.close()
 
     def _start(self) -> None:
-        if self._portal.foreign:
+        if self._portal.in_other_process:
             raise RuntimeError("this stream belongs to another process")
-        if not self._begun:
+        if not self._started:
             try:
                 self._portal.call(self._pump.start)
-                self._begun = True
+                self._started = True
             except Exception:
                 raise
             except BaseException:  # interrupted: `__exit__` may not be called
@@ -133,6 +133,6 @@ class ReplyStream(Items[Event]):
         """
         for _ in self:
             pass
-        if not self._over:
-            raise RuntimeError(LEFT)
+        if not self._ended:
+            raise RuntimeError(CLOSED_EARLY)
         return self._portal.call(self._stream.reply)

@@ -23,16 +23,16 @@ AHEAD: Final = 64
 class ThreadStream(Generic[Item]):
     """Reads `items` to their end, and no further ahead than `AHEAD`.
 
-    `start` and `aclose` are awaited in the loop of `portal`; `take` blocks, and is called from other threads.
+    `start` and `aclose` are awaited in the loop of `portal`; `receive` blocks, and is called from other threads.
     """
 
     def __init__(self, portal: LoopThread, items: AsyncItems[Item]) -> None:
         self._portal = portal
         self._items = items
-        self._taken: SimpleQueue[Sequence[Item] | BaseException] = SimpleQueue()
+        self._batches: SimpleQueue[Sequence[Item] | BaseException] = SimpleQueue()
         self._reading = asyncio.Event()
-        self._room = asyncio.Event()
-        self._waits = False
+        self._resumed = asyncio.Event()
+        self._paused = False
         """Whether it waits for room."""
 
     async def start(self) -> None:
@@ -43,10 +43,10 @@ class ThreadStream(Generic[Item]):
         """
         await self._items.__aenter__()
         if not self._reading.is_set():
-            self._portal.drop(self._read)
+            self._portal.schedule(self._read)
             await self._reading.wait()  # from there on it ends with a word to whoever waits
 
-    def take(self) -> Sequence[Item]:
+    def receive(self) -> Sequence[Item]:
         """Return what has come, or wait for it; nothing where there is no more.
 
         Raises:
@@ -54,12 +54,12 @@ class ThreadStream(Generic[Item]):
         """
         found = self._wait()
         if isinstance(found, BaseException):
-            self._taken.put(())
+            self._batches.put(())
             raise found
         if not found:
-            self._taken.put(found)  # for whoever asks again
-        elif self._waits and self._taken.qsize() <= AHEAD // 2:
-            self._portal.drop(self._go_on)
+            self._batches.put(found)  # for whoever asks again
+        elif self._paused and self._batches.qsize() <= AHEAD // 2:
+            self._portal.schedule(self._resume)
         return found
 
     async def aclose(self) -> None:
@@ -67,15 +67,15 @@ class ThreadStream(Generic[Item]):
         try:
             await self._items.aclose()
         finally:
-            self._room.set()
+            self._resumed.set()
             if not self._reading.is_set():
-                self._taken.put(())
+                self._batches.put(())
 
     def _wait(self) -> Sequence[Item] | BaseException:
         seconds = main_thread_seconds()
         while True:
             try:
-                return self._taken.get(timeout=seconds)
+                return self._batches.get(timeout=seconds)
             except Empty:
                 continue
 
@@ -83,26 +83,26 @@ class ThreadStream(Generic[Item]):
         self._reading.set()
         try:
             while batch := await self._items._more():  # noqa: SLF001  the same room
-                self._taken.put(batch)
-                if self._taken.qsize() >= AHEAD:
-                    await self._drained()
+                self._batches.put(batch)
+                if self._batches.qsize() >= AHEAD:
+                    await self._pause()
         except asyncio.CancelledError:
-            self._taken.put(RuntimeError(CLOSED))
+            self._batches.put(RuntimeError(CLOSED))
             raise
         except BaseException as error:  # noqa: BLE001  it comes out where it is waited for
-            self._taken.put(error)
+            self._batches.put(error)
         else:
-            self._taken.put(())
+            self._batches.put(())
         finally:
             await self._items.aclose()
 
-    async def _drained(self) -> None:
+    async def _pause(self) -> None:
         """Wait until half of what was read is taken."""
-        self._room.clear()
-        self._waits = True
-        if self._taken.qsize() > AHEAD // 2:  # else it was taken before anybody could see that this waits
-            await self._room.wait()
-        self._waits = False
+        self._resumed.clear()
+        self._paused = True
+        if self._batches.qsize() > AHEAD // 2:  # else it was taken before anybody could see that this waits
+            await self._resumed.wait()
+        self._paused = False
 
-    async def _go_on(self) -> None:
-        self._room.set()
+    async def _resume(self) -> None:
+        self._resumed.set()

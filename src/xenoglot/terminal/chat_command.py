@@ -90,7 +90,9 @@ async def _talk(chosen: model_selection.ModelSelection, conversation: Conversati
         tools = await _tools(options, stack)
         embedded = chosen.embedded
         face.canvas.passing("asking for the models …", waiting=True)
-        conversation.model = conversation.model or await _only_model(client, names, any_name=embedded or chosen.own)
+        conversation.model = conversation.model or await _only_model(
+            client, names, any_name=embedded or chosen.python_backend
+        )
         if conversation.model is None and not face.interactive:
             raise ConfigurationError("`--model` is needed: `xenoglot models` lists them")
         chat = Chat(client, face, conversation, tools=tools)

@@ -75,7 +75,7 @@ class Answers(Struct, frozen=True, kw_only=True):
         """The whole stream."""
         return b"".join(self.frames)
 
-    def once(self, *, status: int = 200, headers: Headers = (), split: Split = 0) -> Steps:
+    def complete(self, *, status: int = 200, headers: Headers = (), split: Split = 0) -> Steps:
         """Return the steps of the answer in one piece."""
         return (Respond(status=status, headers=(JSON_TYPE, *headers), body=self.body, split=split),)
 
@@ -110,7 +110,7 @@ class Answers(Struct, frozen=True, kw_only=True):
         listing = RequestMatcher(method="GET", path=self.models_path)
         return (
             ScriptRule(steps=self.streamed(), when=stream),
-            ScriptRule(steps=self.once(), when=whole),
+            ScriptRule(steps=self.complete(), when=whole),
             ScriptRule(steps=(Respond(headers=(JSON_TYPE,), body=self.models),), when=listing),
         )
 

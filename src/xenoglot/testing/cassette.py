@@ -83,11 +83,11 @@ class RecordedExchange(Struct, kw_only=True):
 
 def dialect_at(path: str) -> Dialect | None:
     """Return the dialect that is asked at `path`; `None` where no model is."""
-    found = [(len(pattern), name) for name in names() for pattern in paths(get(name)) if _fits(path, pattern)]
+    found = [(len(pattern), name) for name in names() for pattern in paths(get(name)) if _matches(path, pattern)]
     return get(max(found)[1]) if found else None
 
 
-def _fits(path: str, pattern: str) -> bool:
+def _matches(path: str, pattern: str) -> bool:
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), path) is not None
 
 

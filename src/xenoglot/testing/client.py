@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import warnings
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
@@ -55,7 +56,7 @@ class RawReply(Struct, kw_only=True):
 
 
 class ResponseReader:
-    """One response being read: `feed` what came, `fail` where the connection ended; `over` when there is no more."""
+    """One response being read: `feed` the bytes, `fail` if the connection ended; `complete` at its end."""
 
     def __init__(self, held: bytes = b"", *, bodiless: bool = False) -> None:
         self._reader = MessageReader("response", bodiless=bodiless)
@@ -65,12 +66,12 @@ class ResponseReader:
             self.feed(held)
 
     @property
-    def over(self) -> bool:
+    def complete(self) -> bool:
         """Whether nothing more of it comes."""
         return self._reader.complete or self._ended is not None
 
     @property
-    def seen(self) -> bytes:
+    def raw(self) -> bytes:
         """All bytes of it so far."""
         return bytes(self._reader.raw)
 
@@ -88,15 +89,15 @@ class ResponseReader:
         self._ended = "reset"
 
     @property
-    def rest(self) -> bytes:
+    def surplus(self) -> bytes:
         """What came behind its end."""
-        return self._reader.rest if self._reader.complete else b""
+        return self._reader.surplus if self._reader.complete else b""
 
     def reply(self) -> RawReply:
         """Return the response."""
         reader = self._reader
         return RawReply(
-            raw=bytes(reader.raw[: len(reader.raw) - len(self.rest)]),
+            raw=bytes(reader.raw[: len(reader.raw) - len(self.surplus)]),
             status=reader.status,
             headers=reader.headers,
             body=reader.body,
@@ -135,7 +136,7 @@ class RawClient:
     def __init__(self, url: str, *, timeout: float = PATIENCE) -> None:
         self._socket = socket.create_connection(address(url), timeout=timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._held = b""
+        self._unread = b""
 
     def __enter__(self) -> Self:
         return self
@@ -159,29 +160,36 @@ class RawClient:
 
     def read_until(self, mark: bytes) -> bytes:
         """Return what comes, up to the read that brings `mark`; less where the connection ends before."""
-        data = self._held
+        data = self._unread
         while mark not in data and (piece := self.read()):
             data += piece
-        self._held = b""
+        self._unread = b""
         return data
 
     def reply(self, *, count: int = READ_BYTES, bodiless: bool = False, begun: bytes = b"") -> RawReply:
         """Return the next response, read `count` bytes at a time; `begun` is what of it was read already."""
-        reading = ResponseReader(begun + self._held, bodiless=bodiless)
-        while not reading.over:
+        reading = ResponseReader(begun + self._unread, bodiless=bodiless)
+        while not reading.complete:
             try:
                 reading.feed(self.read(count))
             except ConnectionError:
                 reading.fail()
-        self._held = reading.rest
+        self._unread = reading.surplus
         return reading.reply()
 
-    def ask(
+    def request(
         self, method: str, path: str, body: JSON | bytes = None, headers: Mapping[str, str] | None = None
     ) -> RawReply:
         """Send a plain request, and return the response."""
         self.send(request(method, path, body, headers))
         return self.reply(bodiless=method == "HEAD")
+
+    def ask(
+        self, method: str, path: str, body: JSON | bytes = None, headers: Mapping[str, str] | None = None
+    ) -> RawReply:
+        """Call `request`, whose name in the last release this is."""
+        warnings.warn("`RawClient.ask` is now `RawClient.request`", DeprecationWarning, stacklevel=2)
+        return self.request(method, path, body, headers)
 
     def half_close(self) -> None:
         """FIN: send no more, and go on reading."""
@@ -210,7 +218,7 @@ class AsyncRawClient:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if window is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
-        self._held = b""
+        self._unread = b""
 
     async def __aenter__(self) -> Self:
         """Connect.
@@ -246,29 +254,36 @@ class AsyncRawClient:
 
     async def read_until(self, mark: bytes) -> bytes:
         """Return what comes, up to the read that brings `mark`; less where the connection ends before."""
-        data = self._held
+        data = self._unread
         while mark not in data and (piece := await self.read()):
             data += piece
-        self._held = b""
+        self._unread = b""
         return data
 
     async def reply(self, *, count: int = READ_BYTES, bodiless: bool = False, begun: bytes = b"") -> RawReply:
         """Return the next response, read `count` bytes at a time; `begun` is what of it was read already."""
-        reading = ResponseReader(begun + self._held, bodiless=bodiless)
-        while not reading.over:
+        reading = ResponseReader(begun + self._unread, bodiless=bodiless)
+        while not reading.complete:
             try:
                 reading.feed(await self.read(count))
             except ConnectionError:
                 reading.fail()
-        self._held = reading.rest
+        self._unread = reading.surplus
         return reading.reply()
 
-    async def ask(
+    async def request(
         self, method: str, path: str, body: JSON | bytes = None, headers: Mapping[str, str] | None = None
     ) -> RawReply:
         """Send a plain request, and return the response."""
         await self.send(request(method, path, body, headers))
         return await self.reply(bodiless=method == "HEAD")
+
+    async def ask(
+        self, method: str, path: str, body: JSON | bytes = None, headers: Mapping[str, str] | None = None
+    ) -> RawReply:
+        """Call `request`, whose name in the last release this is."""
+        warnings.warn("`AsyncRawClient.ask` is now `AsyncRawClient.request`", DeprecationWarning, stacklevel=2)
+        return await self.request(method, path, body, headers)
 
     def half_close(self) -> None:
         """FIN: send no more, and go on reading."""

@@ -63,8 +63,8 @@ class ScriptedConnection(asyncio.Protocol):
         self._stage = stage
         self._transport: asyncio.Transport | None = None
         self._reader = MessageReader("request")
-        self._news = asyncio.Event()
-        self._left = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._closed = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
 
@@ -80,20 +80,20 @@ class ScriptedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Read on."""
         self._reader.feed(data)
-        self._news.set()
+        self._changed.set()
 
     def eof_received(self) -> bool:
         """Note that the client sends no more: it has left, unless half-closed connections are served."""
-        self._over("fin")
+        self._end("fin")
         kept = self._stage.half_close and self._transport is not None
         if not kept:
-            self._leave()
+            self._stop()
         return kept
 
     def connection_lost(self, error: Exception | None) -> None:
         """Note that the socket is closed."""
-        self._over("reset" if error is not None else "ours")
-        self._leave()
+        self._end("reset" if error is not None else "ours")
+        self._stop()
         self._room.set()
         self.lost.set()
         self._stage.changed(f"connection {self.number}: socket closed")
@@ -122,7 +122,7 @@ class ScriptedConnection(asyncio.Protocol):
 
     async def gone(self) -> None:
         """Wait until the client has closed."""
-        await self._left.wait()
+        await self._closed.wait()
 
     async def released(self, event: str) -> None:
         """Wait until somebody releases `event`."""
@@ -135,13 +135,13 @@ class ScriptedConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """FIN, behind what was sent."""
-        self._over("ours")
+        self._end("ours")
         if self._transport is not None:
             self._transport.close()
 
     def reset(self) -> None:
         """RST, at once."""
-        self._over("ours")
+        self._end("ours")
         if self._transport is not None and not self._transport.is_closing():
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
             self._transport.abort()
@@ -151,27 +151,27 @@ class ScriptedConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _over(self, ending: Ending) -> None:
+    def _end(self, ending: Ending) -> None:
         if self.ending is None:
             self.ending, self.closed = ending, time.monotonic()
             self._stage.changed(f"connection {self.number}: {_ENDINGS[ending]}")
 
-    def _leave(self) -> None:
+    def _stop(self) -> None:
         """End what is being played."""
-        self._left.set()
-        self._news.set()
+        self._closed.set()
+        self._changed.set()
         if self.task is not None:
             self.task.cancel()
 
     async def _more(self) -> None:
-        self._news.clear()
-        await self._news.wait()
+        self._changed.clear()
+        await self._changed.wait()
 
     async def _converse(self) -> None:
         try:
             await self._play_all()
         except asyncio.CancelledError:
-            if not self._left.is_set():
+            if not self._closed.is_set():
                 raise
         finally:
             if self._transport is not None and not self._transport.is_closing():
@@ -180,7 +180,7 @@ class ScriptedConnection(asyncio.Protocol):
     async def _play_all(self) -> None:
         greeting = Player(self)
         await greeting.play(self._stage.greeting)
-        over = greeting.over
+        over = greeting.ended
         while not over:
             request, rule = await self._next()
             over = await self._answer(request, rule)
@@ -189,22 +189,22 @@ class ScriptedConnection(asyncio.Protocol):
         """Wait for a request, and choose what it is answered with."""
         while not self._reader.headed:
             await self._more()
-        request = self._take()
+        request = self._next_request()
         rule = self._stage.choose(request, whole=False)
         while rule is None and not self._reader.complete:
             await self._more()
         if rule is None:
-            request = self._take()
+            request = self._next_request()
             rule = self._stage.choose(request, whole=True)
         else:
             self.deafen()
         self.requests.append(request)
-        rest, self._reader = self._reader.rest, MessageReader("request")
+        rest, self._reader = self._reader.surplus, MessageReader("request")
         self._reader.feed(rest)
         self._stage.changed(f"connection {self.number}: {request.method} {request.target} ({len(request.body)} bytes)")
         return request, rule
 
-    def _take(self) -> Received:
+    def _next_request(self) -> Received:
         return self._reader.received(time.monotonic())
 
     async def _answer(self, request: Received, rule: ScriptRule | None) -> bool:
@@ -214,7 +214,7 @@ class ScriptedConnection(asyncio.Protocol):
             await player.play(rule.steps(request) if callable(rule.steps) else rule.steps)
             self._stage.changed(f"connection {self.number}: answered by rule {request.rule}")
         asked_to_close = (request.header("connection") or "").lower() == "close"
-        return player.over or rule is None or rule.reads == "head" or asked_to_close
+        return player.ended or rule is None or rule.reads == "head" or asked_to_close
 
 
 _ENDINGS = {"fin": "the client closed", "reset": "the client reset", "ours": "the script closed"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -40,14 +41,20 @@ STORM = 1_000
 
 
 class Fault(Struct, frozen=True):
-    """One of them: what happens (`says`), the steps of it for an answer that is streamed or not, and its outcome.
+    """One fault: its `description`, its steps for an answer that is streamed or not, and its outcome.
 
     With `fails` false the answer is whole, and unusual only in how it comes.
     """
 
-    says: str
+    description: str
     steps: Callable[[Answers, bool], Steps]
     fails: bool = True
+
+    @property
+    def says(self) -> str:
+        """The `description` under its name of the last release."""
+        warnings.warn("`Fault.says` is now `Fault.description`", DeprecationWarning, stacklevel=2)
+        return self.description
 
 
 def _half(answer: Answers, *, streamed: bool, then: Steps) -> Steps:
@@ -82,7 +89,7 @@ def _error_in_200(answer: Answers, _streamed: bool) -> Steps:  # noqa: FBT001 - 
     return (Respond(headers=(JSON_TYPE,), body=encode_json(body)),)
 
 
-def _told(kind: FailureKind) -> Callable[[Answers, bool], Steps]:
+def _refusal(kind: FailureKind) -> Callable[[Answers, bool], Steps]:
     """Return the steps of a refusal in the words of the dialect."""
 
     def steps(answer: Answers, _streamed: bool) -> Steps:  # noqa: FBT001 - as `Fault.steps` is called
@@ -96,15 +103,15 @@ def _always(*steps: Step) -> Callable[[Answers, bool], Steps]:
     return lambda _answer, _streamed: steps
 
 
-def _whole(answer: Answers, *, streamed: bool, split: int = 0, pause: float = 0.0, together: bool = False) -> Steps:
-    return answer.streamed(split=split, pause=pause, together=together) if streamed else answer.once(split=split)
+def _complete(answer: Answers, *, streamed: bool, split: int = 0, pause: float = 0.0, together: bool = False) -> Steps:
+    return answer.streamed(split=split, pause=pause, together=together) if streamed else answer.complete(split=split)
 
 
 FAULTS: dict[str, Fault] = {
-    "fine": Fault("nothing goes wrong", lambda a, s: _whole(a, streamed=s), fails=False),
-    "bytewise": Fault("each byte is a segment of its own", lambda a, s: _whole(a, streamed=s, split=1), fails=False),
-    "together": Fault("all events are one chunk", lambda a, s: _whole(a, streamed=s, together=True), fails=False),
-    "hints": Fault("interim responses come first", lambda a, s: (INTERIM, *_whole(a, streamed=s)), fails=False),
+    "fine": Fault("nothing goes wrong", lambda a, s: _complete(a, streamed=s), fails=False),
+    "bytewise": Fault("each byte is a segment of its own", lambda a, s: _complete(a, streamed=s, split=1), fails=False),
+    "together": Fault("all events are one chunk", lambda a, s: _complete(a, streamed=s, together=True), fails=False),
+    "hints": Fault("interim responses come first", lambda a, s: (INTERIM, *_complete(a, streamed=s)), fails=False),
     "reset-at-once": Fault("RST instead of an answer", _always(Reset())),
     "close-at-once": Fault("FIN instead of an answer", _always(Close())),
     "no-head": Fault("nothing comes", _always(Hang())),
@@ -117,10 +124,10 @@ FAULTS: dict[str, Fault] = {
     "empty": Fault("200, and no body", _always(Respond(headers=(JSON_TYPE,)))),
     "error-in-200": Fault("200, and an error", _error_in_200),
     "redirect": Fault("a redirect", _always(Respond(status=302, headers=(("location", "http://localhost:9/"),)))),
-    "internal": Fault("500 in the dialect's words", _told("internal")),
-    "overloaded": Fault("overloaded, in the dialect's words", _told("overloaded")),
-    "rate-limit": Fault("429 in the dialect's words", _told("rate_limit")),
-    "unauthorised": Fault("401 in the dialect's words", _told("authentication")),
+    "internal": Fault("500 in the dialect's words", _refusal("internal")),
+    "overloaded": Fault("overloaded, in the dialect's words", _refusal("overloaded")),
+    "rate-limit": Fault("429 in the dialect's words", _refusal("rate_limit")),
+    "unauthorised": Fault("401 in the dialect's words", _refusal("authentication")),
     "cut": Fault("FIN in the middle", lambda a, s: _half(a, streamed=s, then=CUT)),
     "reset": Fault("RST in the middle", lambda a, s: _half(a, streamed=s, then=BROKEN)),
     "silence": Fault("nothing more after the middle", lambda a, s: _half(a, streamed=s, then=SILENT)),

@@ -54,7 +54,7 @@ class Baseline:
         warnings.simplefilter("always")
         loop = asyncio.get_running_loop()
         self._handler = loop.get_exception_handler()
-        loop.set_exception_handler(lambda _, context: self.complaints.append(_told(context)))
+        loop.set_exception_handler(lambda _, context: self.complaints.append(_describe(context)))
         self._thaws = self._collect and _thawed()
         if self._collect:
             gc.freeze()  # what is there already need not be looked through again, which takes long
@@ -68,7 +68,7 @@ class Baseline:
             LeakError: something is left, and nothing else went wrong.
         """
         try:
-            left = await self._left()
+            left = await self._leaks()
             if self._collect:
                 gc.collect()
                 await asyncio.sleep(0)
@@ -81,7 +81,7 @@ class Baseline:
         if kind is None and (left or self.complaints):
             raise LeakError("; ".join([*left, *self.complaints]))
 
-    async def _left(self) -> list[str]:
+    async def _leaks(self) -> list[str]:
         """Return what is not as it was, once the loop has had its time."""
         for _ in range(TURNS):
             if not self._more():
@@ -124,6 +124,6 @@ def opened() -> tuple[int, int]:
     return sockets, descriptors
 
 
-def _told(context: Mapping[str, object]) -> str:
+def _describe(context: Mapping[str, object]) -> str:
     error = context.get("exception")
     return f"{context.get('message')}" + (f": {error!r}" if error is not None else "")

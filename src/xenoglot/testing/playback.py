@@ -70,7 +70,7 @@ class Player:
     """Plays steps; between them it knows how the body that is under way is framed."""
 
     def __init__(self, wire: Wire) -> None:
-        self.over = False
+        self.ended = False
         """Whether the script has ended the connection."""
         self._wire = wire
         self._chunked = False
@@ -80,7 +80,7 @@ class Player:
     async def play(self, steps: Sequence[Step]) -> None:
         """Play steps until the connection is over."""
         for step in steps:
-            if self.over:
+            if self.ended:
                 return
             await self._write(step)
 
@@ -131,11 +131,11 @@ class Player:
                 self._wire.close()
             case _:
                 self._wire.reset()
-        self.over = True
+        self.ended = True
 
     async def _repeat(self, steps: Sequence[Step], times: int | None) -> None:
         done = 0
-        while (times is None or done < times) and not self.over:
+        while (times is None or done < times) and not self.ended:
             await self.play(steps)
             done += 1
             await asyncio.sleep(0)  # others have their turn, even where every write goes through at once
@@ -164,7 +164,7 @@ class Player:
             await self._wire.write(LAST_CHUNK)
         if self._until_close:
             self._wire.close()
-            self.over = True
+            self.ended = True
 
 
 def encode_head(head: ResponseHead) -> bytes:

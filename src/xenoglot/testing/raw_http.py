@@ -62,62 +62,62 @@ class Received(Struct, kw_only=True):
 class Chunks:
     """Takes the framing off a chunked body (RFC 9112 section 7.1), wherever its bytes are cut."""
 
-    __slots__ = ("_held", "_left", "body", "complete")
+    __slots__ = ("_buffer", "_remaining", "body", "complete")
 
     def __init__(self) -> None:
         self.body = bytearray()
         self.complete = False
-        self._held = bytearray()
-        self._left: int | None = None  # bytes of the open chunk; `None` before its size
+        self._buffer = bytearray()
+        self._remaining: int | None = None  # bytes of the open chunk; `None` before its size
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the body; what is behind its end is in `rest`."""
-        self._held += data
+        """Take bytes of the body; what is behind its end is in `surplus`."""
+        self._buffer += data
         while not self.complete and self._one():
             pass
 
     @property
-    def rest(self) -> bytes:
+    def surplus(self) -> bytes:
         """What was fed and belongs to no chunk."""
-        return bytes(self._held)
+        return bytes(self._buffer)
 
     def _one(self) -> bool:
         """Read on by a size, a chunk or the trailer; return whether there may be more."""
-        if self._left is None:
+        if self._remaining is None:
             return self._size()
-        taken = self._held[: self._left]
+        taken = self._buffer[: self._remaining]
         self.body += taken
-        del self._held[: len(taken)]
-        self._left -= len(taken)
-        if self._left or len(self._held) < len(CRLF):
+        del self._buffer[: len(taken)]
+        self._remaining -= len(taken)
+        if self._remaining or len(self._buffer) < len(CRLF):
             return False
-        del self._held[: len(CRLF)]
-        self._left = None
+        del self._buffer[: len(CRLF)]
+        self._remaining = None
         return True
 
     def _size(self) -> bool:
-        at = self._held.find(CRLF)
+        at = self._buffer.find(CRLF)
         if at < 0:
             return False
-        said = bytes(self._held[:at]).partition(b";")[0].strip()
+        said = bytes(self._buffer[:at]).partition(b";")[0].strip()
         if _CHUNK_SIZE.fullmatch(said) is None:  # not a chunk: all that follows is left in `rest`
             return False
         if size := int(said, 16):
-            del self._held[: at + len(CRLF)]
-            self._left = size
+            del self._buffer[: at + len(CRLF)]
+            self._remaining = size
             return True
-        end = at + len(CRLF) if self._held.startswith(CRLF, at + len(CRLF)) else self._held.find(HEAD_END)
+        end = at + len(CRLF) if self._buffer.startswith(CRLF, at + len(CRLF)) else self._buffer.find(HEAD_END)
         if end < 0:
             return False
-        del self._held[: self._held.index(CRLF, end) + len(CRLF)]
-        if self._held.startswith(CRLF):  # behind a trailer
-            del self._held[: len(CRLF)]
+        del self._buffer[: self._buffer.index(CRLF, end) + len(CRLF)]
+        if self._buffer.startswith(CRLF):  # behind a trailer
+            del self._buffer[: len(CRLF)]
         self.complete = True
         return False
 
 
 class MessageReader:
-    """One message of a connection: feed it bytes until it is `complete`; `rest` belongs to the next one."""
+    """One message of a connection: feed it bytes until it is `complete`; `surplus` belongs to the next one."""
 
     def __init__(self, kind: Literal["request", "response"], *, bodiless: bool = False) -> None:
         self.start = ""
@@ -160,14 +160,14 @@ class MessageReader:
         return bytes(self._body if self._chunks is None else self._chunks.body)
 
     @property
-    def rest(self) -> bytes:
+    def surplus(self) -> bytes:
         """What was fed behind the end of the message."""
-        return bytes(self._fed) if self._chunks is None else self._chunks.rest
+        return bytes(self._fed) if self._chunks is None else self._chunks.surplus
 
     def received(self, at: float) -> Received:
         """Return a request, as far as it has come."""
         method, _, target = self.start.partition(" ")
-        raw = bytes(self.raw[: len(self.raw) - len(self.rest)]) if self.complete else bytes(self.raw)
+        raw = bytes(self.raw[: len(self.raw) - len(self.surplus)]) if self.complete else bytes(self.raw)
         return Received(
             raw=raw, method=method, target=target.rpartition(" ")[0], headers=self.headers, body=self.body, at=at
         )

@@ -87,18 +87,18 @@ class Recorder:
                 if not data:
                     return
                 message.feed(data)
-            held = message.rest
+            held = message.surplus
             request = message.received(asyncio.get_running_loop().time())
             if not await self._pass_on(request, writer):
                 return
 
     async def _pass_on(self, request: Received, writer: asyncio.StreamWriter) -> bool:
         """Answer one request, and keep it; return whether the connection can go on."""
-        exchange = _begun(request)
+        exchange = _new_exchange(request)
         try:
             whole = await self._answer(request, writer, exchange)
         finally:
-            self._keep(exchange)
+            self._save(exchange)
         await writer.drain()
         return whole and (request.header("connection") or "").lower() != "close"
 
@@ -118,7 +118,7 @@ class Recorder:
         finally:
             await reply.aclose()
 
-    def _keep(self, exchange: RecordedExchange) -> None:
+    def _save(self, exchange: RecordedExchange) -> None:
         self._count += 1
         clean = redacted(exchange, self._secrets)
         place = save(clean, self._folder, self._count)
@@ -128,7 +128,7 @@ class Recorder:
         )
 
 
-def _begun(request: Received) -> RecordedExchange:
+def _new_exchange(request: Received) -> RecordedExchange:
     dialect = dialect_at(request.path) if request.method == "POST" else None
     meta = Meta(
         method=request.method,

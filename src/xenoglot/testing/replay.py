@@ -102,7 +102,7 @@ def _literal(path: str) -> str:
     return "".join(f"[{character}]" if character in "*?[" else character for character in path)
 
 
-def _asked(exchange: RecordedExchange, dialect: Dialect) -> Request:
+def _decode_request(exchange: RecordedExchange, dialect: Dialect) -> Request:
     said = informed(decode_json(exchange.request), exchange.meta.path, _variables(exchange, dialect), dialect)
     return dialect.decode_request(said)
 
@@ -117,7 +117,7 @@ def _variables(exchange: RecordedExchange, dialect: Dialect) -> dict[str, str]:
 
 def _request(exchange: RecordedExchange, dialect: Dialect) -> str | None:
     losses = Losses()
-    home = dialect.encode_request(_asked(exchange, dialect), losses, Target())
+    home = dialect.encode_request(_decode_request(exchange, dialect), losses, Target())
     _, _, body = addressed(home, dialect)
     return _difference(decode_json(exchange.request), body)
 
@@ -128,7 +128,7 @@ def _answer(exchange: RecordedExchange, dialect: Dialect) -> str | None:
         status, again = dialect.encode_error(dialect.decode_error(exchange.meta.status, body))
         return _difference([exchange.meta.status, body], [status, again])
     return _difference(
-        body, dialect.encode_response(dialect.decode_response(body), _asked(exchange, dialect), Losses())
+        body, dialect.encode_response(dialect.decode_response(body), _decode_request(exchange, dialect), Losses())
     )
 
 
@@ -136,7 +136,7 @@ def _stream(exchange: RecordedExchange, dialect: Dialect) -> str | None:
     """Compare the answer that a stream makes with the one that it makes when it is written again."""
     decoder = Pipeline(dialect.framing.decoder(), dialect.stream_decoder(), Grammar())
     events = list(through((exchange.body,), decoder))
-    asked = replace(_asked(exchange, dialect), stream=True, stream_usage=True)
+    asked = replace(_decode_request(exchange, dialect), stream=True, stream_usage=True)
     written = through(events, dialect.stream_encoder(asked, Losses()))
     once, again = fold(events), fold(through(written, dialect.stream_decoder()))
     if isinstance(once, Failure) and isinstance(again, Failure):

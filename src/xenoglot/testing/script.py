@@ -133,7 +133,7 @@ Step: TypeAlias = (
     | Repeat
 )
 Steps: TypeAlias = tuple[Step, ...]
-Made: TypeAlias = Callable[["Received"], Sequence[Step]]
+StepFunction: TypeAlias = Callable[["Received"], Sequence[Step]]
 """Steps that depend on the request."""
 
 
@@ -175,7 +175,7 @@ class ScriptRule(Struct, frozen=True, kw_only=True):
     steps begin when the head of the request is there, and its body is not read.
     """
 
-    steps: Steps | Made
+    steps: Steps | StepFunction
     when: RequestMatcher = RequestMatcher()
     times: int | None = None
     reads: Literal["all", "head"] = "all"

@@ -124,7 +124,7 @@ def _rules(row: RuleRow) -> tuple[ScriptRule, ...]:
     )
     stream, whole, listing = made.rules()
     stream = replace(stream, steps=streamed)
-    whole = replace(whole, steps=made.once(headers=ready.headers, split=ready.split))
+    whole = replace(whole, steps=made.complete(headers=ready.headers, split=ready.split))
     return (*(_limited(rule, row) for rule in (stream, whole)), listing)
 
 
@@ -157,10 +157,10 @@ def _bytes(value: JSON, folder: Path) -> object:
     """Return bytes that are said as text, or as a table: `text` or `base64` or `file`, and how many `times`."""
     if isinstance(value, str):
         return value.encode()
-    return _told(value, folder) if isinstance(value, dict) else value
+    return _placeholders(value, folder) if isinstance(value, dict) else value
 
 
-def _told(value: JSONObject, folder: Path) -> object:
+def _placeholders(value: JSONObject, folder: Path) -> object:
     times = value.get("times", 1)
     match value:
         case {"text": str(text), **rest}:

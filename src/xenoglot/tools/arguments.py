@@ -51,7 +51,7 @@ def read_arguments(call: ToolCall, parameters: JSON) -> JSONObject:
     raise ToolError(f"bad arguments: found `{_shown(value)}`; expected one JSON object")
 
 
-def fitted(arguments: JSONObject, schema: JSONObject) -> JSONObject:
+def coerce_arguments(arguments: JSONObject, schema: JSONObject) -> JSONObject:
     """Return the arguments, what is clearly meant otherwise put right, and `null` left out where it is no value."""
     made: JSONObject = {}
     required = schema.get("required", ())
@@ -60,11 +60,11 @@ def fitted(arguments: JSONObject, schema: JSONObject) -> JSONObject:
         taken = kinds(inner, schema)
         if value is None and name not in required and taken is not None and "null" not in taken:
             continue
-        made[name] = _fit(value, inner, schema, 0)
+        made[name] = _coerce(value, inner, schema, 0)
     return made
 
 
-def _fit(value: JSON, schema: JSON, root: JSONObject, depth: int) -> JSON:
+def _coerce(value: JSON, schema: JSON, root: JSONObject, depth: int) -> JSON:
     taken = kinds(schema, root)
     if taken is None or depth > DEEPEST:
         return value
@@ -75,9 +75,9 @@ def _fit(value: JSON, schema: JSON, root: JSONObject, depth: int) -> JSON:
     if "array" in taken and not isinstance(value, list) and _kind(value) not in taken and value is not None:
         value = [value]
     if isinstance(value, list):
-        return [_fit(item, item_schema(schema, root), root, depth + 1) for item in value]
+        return [_coerce(item, item_schema(schema, root), root, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {key: _fit(item, property_schema(schema, key, root), root, depth + 1) for key, item in value.items()}
+        return {key: _coerce(item, property_schema(schema, key, root), root, depth + 1) for key, item in value.items()}
     return value
 
 

@@ -68,7 +68,7 @@ class Next(Struct, frozen=True, kw_only=True):
     token_cost: float = 0.0
 
 
-def answered(spent: RunSpend, usage: Usage, cost: float | None) -> RunSpend:
+def add_answer(spent: RunSpend, usage: Usage, cost: float | None) -> RunSpend:
     """Return what is spent behind one more answer; `usage` has no gaps in what a budget counts."""
     return replace(
         spent,
@@ -80,7 +80,7 @@ def answered(spent: RunSpend, usage: Usage, cost: float | None) -> RunSpend:
     )
 
 
-def spent_beside(spent: RunSpend, more: RunSpend) -> RunSpend:
+def add_spend(spent: RunSpend, more: RunSpend) -> RunSpend:
     """Return what is spent with `more`, which was spent meanwhile: its seconds are counted already."""
     return RunSpend(
         **{name: getattr(spent, name) + getattr(more, name) for name in _COUNTS},
@@ -89,14 +89,14 @@ def spent_beside(spent: RunSpend, more: RunSpend) -> RunSpend:
     )
 
 
-def no_call_left(budget: Budget, spent: RunSpend) -> str | None:
+def tool_call_refusal(budget: Budget, spent: RunSpend) -> str | None:
     """Return why no tool may be called any more, or `None`."""
     if budget.calls is not None and spent.calls >= budget.calls:
         return f"the budget of {budget.calls} tool calls is spent"
     return next(_spent(budget, spent), None)
 
 
-def no_answer_left(budget: Budget, spent: RunSpend, coming: Next) -> str | None:
+def model_call_refusal(budget: Budget, spent: RunSpend, coming: Next) -> str | None:
     """Return why the model may not be asked any more, or `None`."""
     return next(_spent(budget, spent), None) or next(_too_much(budget, spent, coming), None)
 

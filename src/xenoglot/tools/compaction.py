@@ -72,7 +72,7 @@ class CompactionSplit(Struct, frozen=True, kw_only=True):
     dropped: tuple[Message, ...]
     tail: tuple[Message, ...]
 
-    def joined(self, note: str | None = None) -> tuple[Message, ...]:
+    def join(self, note: str | None = None) -> tuple[Message, ...]:
         """Return the shorter transcript; `note` stands for what is dropped, a digest of it where there is none."""
         if not self.dropped:
             return (*self.head, *self.tail)
@@ -80,7 +80,7 @@ class CompactionSplit(Struct, frozen=True, kw_only=True):
         return (*self.head, Message(role="user", content=(Text(text=said),)), *self.tail)
 
 
-def shortened(
+def shorten(
     messages: Sequence[Message], keep_turns: int, target: int, size: Callable[[tuple[Message, ...]], int]
 ) -> CompactionSplit:
     """Return the mildest cut that brings `messages` to `target` by `size`; the hardest there is where none does."""
@@ -88,7 +88,7 @@ def shortened(
     if size(cut.head) <= target:
         return cut
     for cut in _cuts(messages, keep_turns):
-        if size(cut.joined()) <= target:
+        if size(cut.join()) <= target:
             break
     return cut
 
@@ -107,7 +107,7 @@ def units(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
     return [tuple(unit) for unit in found]
 
 
-def answered(messages: Sequence[Message], note: str) -> tuple[Message, ...]:
+def replace_results(messages: Sequence[Message], note: str) -> tuple[Message, ...]:
     """Return the messages with a result, which says `note`, for each call that has none: a run may have been killed."""
     made: list[Message] = []
     for unit in units(messages):
@@ -143,16 +143,16 @@ def _cuts(messages: Sequence[Message], keep_turns: int) -> Iterator[CompactionSp
     first = next((at for at, unit in enumerate(row) if unit[0].role == "user"), 0)
     keep = min(keep_turns, max(1, len(row) - first - 1))
     old = max(first + 1, len(row) - keep)
-    noted = [*row[: first + 1], *(_noted(unit) for unit in row[first + 1 : old]), *row[old:]]
-    yield _cut(noted, len(noted), len(noted))
+    noted = [*row[: first + 1], *(_with_notes(unit) for unit in row[first + 1 : old]), *row[old:]]
+    yield _split(noted, len(noted), len(noted))
     while keep >= 1:
-        yield _cut(row, first + 1, max(first + 1, len(row) - keep))
+        yield _split(row, first + 1, max(first + 1, len(row) - keep))
         keep //= 2
     last = max(first + 1, len(row) - 1)
-    yield _cut([*row[:last], *(_noted(unit) for unit in row[last:])], first + 1, last)
+    yield _split([*row[:last], *(_with_notes(unit) for unit in row[last:])], first + 1, last)
 
 
-def _cut(row: Sequence[tuple[Message, ...]], begin: int, end: int) -> CompactionSplit:
+def _split(row: Sequence[tuple[Message, ...]], begin: int, end: int) -> CompactionSplit:
     middle = [message for unit in row[begin:end] for message in unit]
     kept = [message for message in middle if message.role in ("system", "developer")]
     return CompactionSplit(
@@ -162,7 +162,7 @@ def _cut(row: Sequence[tuple[Message, ...]], begin: int, end: int) -> Compaction
     )
 
 
-def _noted(unit: tuple[Message, ...]) -> tuple[Message, ...]:
+def _with_notes(unit: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the unit with notes in place of long results."""
     return tuple(replace(message, content=tuple(_note(part) for part in message.content)) for message in unit)
 
@@ -170,7 +170,7 @@ def _noted(unit: tuple[Message, ...]) -> tuple[Message, ...]:
 def _note(part: Part) -> Part:
     if not isinstance(part, ToolResult):
         return part
-    text = _words(part.content)
+    text = _text(part.content)
     media = [type(inner).__name__.lower() for inner in part.content if isinstance(inner, Image | Audio | File)]
     if len(text) <= SHORT_RESULT and not media:
         return part
@@ -191,7 +191,7 @@ def _lines(message: Message, width: int) -> Iterator[str]:
             case ToolCall():
                 yield _line("assistant", f"called {part.name}({part.arguments})", width)
             case ToolResult():
-                yield _line(f"result of {part.name or 'the tool'}", _words(part.content), width)
+                yield _line(f"result of {part.name or 'the tool'}", _text(part.content), width)
             case _:
                 pass  # thoughts are not repeated, and pictures cannot be
 
@@ -201,5 +201,5 @@ def _line(who: str, text: str, width: int) -> str:
     return f"- {who}: {said if len(said) <= width else said[:width] + ' ...'}"
 
 
-def _words(parts: Sequence[Part]) -> str:
+def _text(parts: Sequence[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text))

@@ -23,20 +23,20 @@ class ToolContext:
     def __init__(self, call: ToolCall, round: int = 1, tell: Callable[[str], None] | None = None) -> None:  # noqa: A002  what it is called everywhere
         self.call = call
         self.round = round
-        self._tell = tell
+        self._report = tell
         self._lock = threading.Lock()
-        self._left = MOST_PROGRESS
+        self._remaining = MOST_PROGRESS
         self._stopped = False
         self._callbacks: list[Callable[[], None]] = []
 
     def progress(self, text: str) -> None:
         """Tell whoever looks on how far the work is; the model does not see it."""
         with self._lock:
-            text = text[: self._left]
-            self._left -= len(text)
-            heard = self._tell is not None and not self._stopped
-        if heard and text and self._tell is not None:
-            self._tell(text)
+            text = text[: self._remaining]
+            self._remaining -= len(text)
+            heard = self._report is not None and not self._stopped
+        if heard and text and self._report is not None:
+            self._report(text)
 
     @property
     def stopped(self) -> bool:

@@ -18,30 +18,30 @@ from xenoglot.tools.tool_output import RESULT_LIMIT, ToolOutput
 
 
 class CallModel(Struct, frozen=True, kw_only=True):
-    """Ask the model, for so many seconds at most; tell what comes as `ModelEvent`, unless it is `aside`.
+    """Ask the model, for so many seconds at most; tell what comes as `ModelEvent`, unless it is `internal`.
 
-    `tried` is how often the answer has broken off before, `wait` the seconds to wait for that first. The reaction is
+    `attempts` is how often the answer has broken off before, `wait` the seconds to wait for that first. The reaction is
     `ModelAnswer`.
     """
 
     request: Request
     seconds: float | None = None
-    aside: bool = False
-    tried: int = 0
+    internal: bool = False
+    attempts: int = 0
     wait: float = 0.0
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True):
     """The answer; or why there is none, with what came of it before.
 
-    `again` are the seconds after which one that broke off may be asked for again; `None`: it may not.
+    `retry_after` are the seconds after which one that broke off may be asked for again; `None`: it may not.
     """
 
     response: Response | None = None
     failure: Failure | None = None
     losses: tuple[Loss, ...] = ()
     cancelled: bool = False
-    again: float | None = None
+    retry_after: float | None = None
 
 
 class Approve(Struct, frozen=True, kw_only=True):

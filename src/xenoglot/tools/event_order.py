@@ -22,20 +22,20 @@ class EventOrder:
     def __init__(self, calls: Sequence[ToolCall], order: Order) -> None:
         self._waiting = [call.id for call in calls]
         self._order = order
-        self._held: dict[str, CallEnded] = {}
+        self._pending: dict[str, CallEnded] = {}
 
     def feed(self, event: RunEvent, /) -> Sequence[RunEvent]:
         """Return what is told now."""
         if self._order == "result" or not isinstance(event, CallEnded):
             return (event,)
-        self._held[event.call.id] = event
+        self._pending[event.call.id] = event
         told: list[RunEvent] = []
-        while self._waiting and (ended := self._held.pop(self._waiting[0], None)) is not None:
+        while self._waiting and (ended := self._pending.pop(self._waiting[0], None)) is not None:
             del self._waiting[0]
             told.append(ended)
         return told
 
     def close(self) -> Sequence[RunEvent]:
         """Return what is still held back."""
-        held, self._held = self._held, {}
+        held, self._pending = self._pending, {}
         return tuple(held[name] for name in self._waiting if name in held)

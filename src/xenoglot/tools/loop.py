@@ -18,7 +18,7 @@ from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
 from xenoglot.policy.prompt_estimate import estimate
-from xenoglot.tools.compaction import Compaction, answered, shortened, summary_request
+from xenoglot.tools.compaction import Compaction, replace_results, shorten, summary_request
 from xenoglot.tools.effects import (
     Approve,
     CallModel,
@@ -41,13 +41,13 @@ from xenoglot.tools.events import (
     RoundStarted,
     RunEnded,
 )
-from xenoglot.tools.loop_steps import CANCELLED, OVERFLOW, EndError, Steps, expect, overflows
+from xenoglot.tools.loop_steps import CANCELLED, OVERFLOW, EndError, Steps, expect, is_overflow
 from xenoglot.tools.resolve_calls import Calls
 from xenoglot.tools.result import Outcome, RunResult
 from xenoglot.tools.spend import SpendCounter
 from xenoglot.tools.tool import Approval
 from xenoglot.tools.tool_output import failed, result_of
-from xenoglot.tools.transcript import distinct, ids_in, is_cut, joined, relaxed, reminder, words
+from xenoglot.tools.transcript import distinct, ids_in, is_truncated, join_parts, relaxed, reminder, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ class ToolLoop:
             raise ConfigurationError(f"nobody here can run the tool `{strange}`: give what runs it")
         self._request = replace(request, tools=(*declared, *others))
         self._calls = Calls(tools, rules.time_limit)
-        self._messages = answered(request.messages, _KILLED)
+        self._messages = replace_results(request.messages, _KILLED)
         self._ids = ids_in(self._messages)
         self._choice = request.tool_choice
         self._account = SpendCounter(rules)
@@ -104,7 +104,7 @@ class ToolLoop:
         self._outputs: dict[str, ToolOutput] = {}
         self._partial: tuple[Part, ...] = ()
         """What there is of a turn that is not whole."""
-        self._beyond: str | None = None
+        self._limit_reason: str | None = None
         """The budget that did not allow a call."""
         self._last = False
         """Whether the last answer was asked for already."""
@@ -134,7 +134,7 @@ class ToolLoop:
             outcome, reason = "answered", "the model was done"
         yield from self._close(f"not run: {reason}")
         if self._partial:
-            yield from self._say(self._partial)
+            yield from self._add_reminder(self._partial)
         result = RunResult(
             outcome=outcome,
             reason=reason,
@@ -155,7 +155,7 @@ class ToolLoop:
         while calls := (yield from self._turn()):
             self._choice = relaxed(self._choice)
             if self._rounds >= self._rules.max_rounds:
-                yield from self._give_up("limit", f"the limit of {self._rules.max_rounds} rounds is reached")
+                yield from self._stop_at_limit("limit", f"the limit of {self._rules.max_rounds} rounds is reached")
             yield from self._answer(calls)
 
     # --- one turn of the model
@@ -165,33 +165,33 @@ class ToolLoop:
         going: str | None = None
         for _ in range(MOST_PIECES):
             before = self._partial
-            response = yield from self._ask(before, reminded=going == "length")
+            response = yield from self._call_model(before, reminded=going == "length")
             candidate = response.candidates[0]
             piece = distinct(candidate.content, self._ids)
-            grown = joined(before, piece, trim=going == "length")
+            grown = join_parts(before, piece, trim=going == "length")
             self._response = replace(response, candidates=(replace(candidate, content=grown),))
             reason = "unknown" if candidate.finish is None else candidate.finish.reason
             if calls := [part for part in piece if isinstance(part, ToolCall)]:
                 self._partial, self._open = (), Message(role="assistant", content=grown)
                 return self._callable(calls, reason)
-            if not self._goes_on(reason, before, grown):
-                return (yield from self._said(grown, reason))
+            if not self._continues(reason, before, grown):
+                return (yield from self._add_text_turn(grown, reason))
             self._partial, going = grown, reason
             yield ReportEvent(event=Continued(round=self._rounds, reason=cast("_Pause", reason)))
-        return (yield from self._said(self._partial, "length"))
+        return (yield from self._add_text_turn(self._partial, "length"))
 
-    def _goes_on(self, reason: str, before: tuple[Part, ...], grown: tuple[Part, ...]) -> bool:
+    def _continues(self, reason: str, before: tuple[Part, ...], grown: tuple[Part, ...]) -> bool:
         """Return whether there is more of a turn to come, and it may be asked for."""
         if self._rounds >= self._rules.max_rounds:
             return False
         if reason == "length":  # where nothing came of it, nothing will
-            return self._rules.continue_length and words(grown) != words(before)
+            return self._rules.continue_length and text_of(grown) != text_of(before)
         return reason in ("pause", "compaction")
 
-    def _said(self, content: tuple[Part, ...], reason: str) -> Steps[Sequence[ToolCall | FinishedCall]]:
+    def _add_text_turn(self, content: tuple[Part, ...], reason: str) -> Steps[Sequence[ToolCall | FinishedCall]]:
         """Add a turn that calls nothing; end the run where it is not the model that was done."""
         if content:
-            yield from self._say(content)
+            yield from self._add_reminder(content)
         match reason:
             case "refusal":
                 raise EndError("refused", _REFUSED)
@@ -210,16 +210,21 @@ class ToolLoop:
             return calls
         told = failed("not run: your answer was cut off in the middle of this call; write a shorter one")
         return [
-            FinishedCall(call=call, output=told) if is_cut(call, last=call is calls[-1]) else call for call in calls
+            FinishedCall(call=call, output=told) if is_truncated(call, last=call is calls[-1]) else call
+            for call in calls
         ]
 
-    def _ask(self, turn: tuple[Part, ...], *, reminded: bool) -> Steps[Response]:
+    def _call_model(self, turn: tuple[Part, ...], *, reminded: bool) -> Steps[Response]:
         """Return one answer; `turn` is what the model has said of it before."""
         begun = (Message(role="assistant", content=turn), *((reminder(),) if reminded else ())) if turn else ()
         if self._rules.compaction is not None:
-            yield from self._make_room(begun)
+            yield from self._compact_if_needed(begun)
         asked = yield from self._round(begun)
-        if self._rules.compaction is not None and overflows(asked) and (yield from self._shrink(begun, asked.failure)):
+        if (
+            self._rules.compaction is not None
+            and is_overflow(asked)
+            and (yield from self._shrink(begun, asked.failure))
+        ):
             asked = yield from self._round(begun)
         if asked.failure is not None or asked.response is None or not asked.response.candidates:
             failure = asked.failure or Failure(kind="upstream", message="there was no answer in what came")
@@ -235,37 +240,37 @@ class ToolLoop:
         while True:
             ask = replace(ask, request=self._sized(request))
             yield ReportEvent(event=RoundStarted(round=self._rounds + 1))
-            asked = yield from self._asked(ask)
-            if asked.failure is None or asked.again is None:
+            asked = yield from self._send(ask)
+            if asked.failure is None or asked.retry_after is None:
                 return asked
             yield ReportEvent(event=AnswerAborted(round=self._rounds + 1, failure=asked.failure))
-            ask = replace(ask, tried=ask.tried + 1, wait=asked.again)
+            ask = replace(ask, attempts=ask.attempts + 1, wait=asked.retry_after)
 
-    def _asked(self, ask: CallModel) -> Steps[ModelAnswer]:
+    def _send(self, ask: CallModel) -> Steps[ModelAnswer]:
         """Return what came of a request; what it took is counted."""
         asked = expect(ModelAnswer, (yield replace(ask, seconds=self._account.seconds_left)))
         self._losses.update(dict.fromkeys(asked.losses))
         if asked.response is not None:
             self._account.count(ask.request, asked.response)
         if asked.cancelled:
-            if not ask.aside:
-                self._keep(asked.response)
+            if not ask.internal:
+                self._keep_partial(asked.response)
             raise EndError("cancelled", CANCELLED)
         yield from self._check_time()
         if asked.failure is not None and self._account.seconds_left == 0:
             raise EndError("budget", f"the budget of {self._rules.budget.seconds} seconds is spent")
         return asked
 
-    def _keep(self, response: Response | None) -> None:
+    def _keep_partial(self, response: Response | None) -> None:
         """Keep the words of an answer that was cancelled: neither its calls nor its thoughts are whole."""
         content = response.candidates[0].content if response is not None and response.candidates else ()
         said = tuple(part for part in content if isinstance(part, Text) and part.text.strip())
         if said:
-            self._partial, self._response = joined(self._partial, said, trim=True), response
+            self._partial, self._response = join_parts(self._partial, said, trim=True), response
 
     def _sized(self, request: Request) -> Request:
         """Return the request with no more tokens to answer than are left; end the run where there are none."""
-        sized = self._account.sized(request)
+        sized = self._account.size_request(request)
         if isinstance(sized, str):
             raise EndError("budget", sized)
         return sized
@@ -283,18 +288,18 @@ class ToolLoop:
             ready: list[PreparedCall | FinishedCall] = []
             for call in group:
                 ready.append((yield from self._prepared(call, sum(not isinstance(one, FinishedCall) for one in ready))))
-            calls = tuple(self._account.in_time(one) for one in ready)  # questions take time
+            calls = tuple(self._account.is_in_time(one) for one in ready)  # questions take time
             outputs = expect(tuple, (yield Execute(calls=calls, round=self._rounds, limit=self._rules.result_limit)))
             for one, output in zip(calls, outputs, strict=True):
                 self._outputs[one.call.id] = output
                 if not isinstance(one, FinishedCall):
-                    self._calls.note(one.call, output)
+                    self._calls.record(one.call, output)
                     self._ran += 1
                     self._account.call()
         yield from self._close(_KILLED)
         yield from self._check_time()
-        if self._beyond is not None:
-            yield from self._give_up("budget", self._beyond)
+        if self._limit_reason is not None:
+            yield from self._stop_at_limit("budget", self._limit_reason)
 
     def _prepared(self, one: ToolCall | FinishedCall, running: int) -> Steps[PreparedCall | FinishedCall]:
         """Return the call as it can be run, or its result where it cannot."""
@@ -303,8 +308,8 @@ class ToolLoop:
         found = self._calls.ready(one)
         if isinstance(found, FinishedCall):
             return found
-        if (reason := self._account.no_call_left(running)) is not None:
-            self._beyond = reason
+        if (reason := self._account.tool_call_refusal(running)) is not None:
+            self._limit_reason = reason
             return FinishedCall(call=one, output=failed(f"not run: {reason}"))
         if not found.tool.needs_approval:
             return found
@@ -330,7 +335,7 @@ class ToolLoop:
                 results.append(Message(role="tool", content=(result_of(call, output),)))
         yield from self._add(message, *results)
 
-    def _give_up(self, outcome: Outcome, reason: str) -> Steps[None]:
+    def _stop_at_limit(self, outcome: Outcome, reason: str) -> Steps[None]:
         """End the run with calls that are not run; where it was asked for the model may say what it has."""
         yield from self._close(f"not run: {reason}")
         if self._rules.on_limit == "answer" and not self._last:
@@ -346,7 +351,7 @@ class ToolLoop:
 
     # --- what both need
 
-    def _say(self, content: tuple[Part, ...]) -> Steps[None]:
+    def _add_reminder(self, content: tuple[Part, ...]) -> Steps[None]:
         self._partial = ()
         yield from self._add(Message(role="assistant", content=content))
 
@@ -361,7 +366,7 @@ class ToolLoop:
             raise EndError("cancelled", CANCELLED)
         self._account.tick(expect(float, now))
 
-    def _make_room(self, begun: tuple[Message, ...]) -> Steps[None]:
+    def _compact_if_needed(self, begun: tuple[Message, ...]) -> Steps[None]:
         """Make the transcript shorter where the next prompt comes near the window."""
         settings = self._rules.compaction
         window = None if settings is None else settings.window or self._window
@@ -385,9 +390,9 @@ class ToolLoop:
         def weigh(messages: tuple[Message, ...]) -> int:
             return estimate(replace(self._request, messages=messages))
 
-        cut = shortened(self._messages, settings.keep_turns, target, weigh)
+        cut = shorten(self._messages, settings.keep_turns, target, weigh)
         note = (yield from self._summary(cut.dropped, target)) if cut.dropped and settings.summarise else None
-        messages = cut.joined(note)
+        messages = cut.join(note)
         after = weigh(messages)
         if after >= weigh(self._messages):
             return False
@@ -402,7 +407,7 @@ class ToolLoop:
             request = self._sized(request)
         except EndError:
             return None
-        asked = yield from self._asked(CallModel(request=request, aside=True))
+        asked = yield from self._send(CallModel(request=request, internal=True))
         if asked.failure is not None or asked.response is None or not asked.response.candidates:
             return None
-        return words(asked.response.candidates[0].content).strip() or None
+        return text_of(asked.response.candidates[0].content).strip() or None

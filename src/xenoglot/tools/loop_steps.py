@@ -30,7 +30,7 @@ class EndError(Exception):
 OVERFLOW: Final = Failure(kind="context_overflow", message="the context window is full")
 
 
-def overflows(asked: ModelAnswer) -> bool:
+def is_overflow(asked: ModelAnswer) -> bool:
     """Return whether the prompt, or the prompt with the answer, was too long for the model."""
     if asked.failure is not None:
         return asked.failure.kind == "context_overflow"

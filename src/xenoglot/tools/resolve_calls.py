@@ -80,7 +80,7 @@ class Calls:
             return FinishedCall(call=ready.call, output=raised(error))
         return replace(ready, arguments=approval.arguments, changed=True)
 
-    def note(self, call: ToolCall, output: ToolOutput) -> None:
+    def record(self, call: ToolCall, output: ToolOutput) -> None:
         """Note that a call ran, and what came of it."""
         key = _key(call)
         if self._last is not None and self._last[0] == key and self._last[1].content == output.content:

@@ -12,13 +12,13 @@ from xenoglot.model.response import Usage
 from xenoglot.policy.prompt_estimate import estimate
 from xenoglot.tools.budget import (
     Next,
-    answered,
-    no_answer_left,
-    no_call_left,
+    add_answer,
+    add_spend,
+    model_call_refusal,
     seconds_left,
-    spent_beside,
     sum_usage,
     tokens_left,
+    tool_call_refusal,
 )
 from xenoglot.tools.effects import FinishedCall, PreparedCall
 from xenoglot.tools.tool_output import failed
@@ -59,10 +59,10 @@ class SpendCounter:
     def count(self, request: Request, response: Response) -> None:
         """Note one answer."""
         self.usage = sum_usage(self.usage, response.usage)
-        whole = _whole(response.usage, request, response)
+        whole = _with_estimates(response.usage, request, response)
         tier = response.service_tier
         cost = None if response.model is None else self._cost(whole, response.model, tier)
-        self.spent = answered(self.spent, whole, self._cost(whole, request.model, tier) if cost is None else cost)
+        self.spent = add_answer(self.spent, whole, self._cost(whole, request.model, tier) if cost is None else cost)
 
     def call(self) -> None:
         """Note one call of a tool."""
@@ -70,27 +70,27 @@ class SpendCounter:
 
     def spend(self, more: RunSpend) -> None:
         """Note what was spent beside this run, while it went on."""
-        self.spent = spent_beside(self.spent, more)
+        self.spent = add_spend(self.spent, more)
 
-    def no_call_left(self, running: int) -> str | None:
+    def tool_call_refusal(self, running: int) -> str | None:
         """Return why no tool may be called beside `running` others, or `None`."""
-        return no_call_left(self._budget, replace(self.spent, calls=self.spent.calls + running))
+        return tool_call_refusal(self._budget, replace(self.spent, calls=self.spent.calls + running))
 
-    def in_time(self, call: PreparedCall | FinishedCall) -> PreparedCall | FinishedCall:
+    def is_in_time(self, call: PreparedCall | FinishedCall) -> PreparedCall | FinishedCall:
         """Return the call with no more seconds to run than are left; where there are none, its result says so."""
         left = self.seconds_left
         if left is None or isinstance(call, FinishedCall):
             return call
         if left == 0:
-            return FinishedCall(call=call.call, output=failed(f"not run: {self.no_call_left(0)}"))
+            return FinishedCall(call=call.call, output=failed(f"not run: {self.tool_call_refusal(0)}"))
         return replace(call, seconds=left if call.seconds is None else min(left, call.seconds))
 
-    def sized(self, request: Request) -> Request | str:
+    def size_request(self, request: Request) -> Request | str:
         """Return the request, asking for no more tokens than are left; where there are none, why."""
         coming = self._next(estimate(request), request.model)
         if isinstance(coming, str):
             return coming
-        if (reason := no_answer_left(self._budget, self.spent, coming)) is not None:
+        if (reason := model_call_refusal(self._budget, self.spent, coming)) is not None:
             return reason
         most = tokens_left(self._budget, self.spent, coming)
         asked = request.sampling.max_tokens
@@ -112,7 +112,7 @@ class SpendCounter:
         return None if self._price is None else self._price(usage, model, tier)
 
 
-def _whole(usage: Usage | None, request: Request, response: Response) -> Usage:
+def _with_estimates(usage: Usage | None, request: Request, response: Response) -> Usage:
     """Return the usage with estimates of what a budget counts and nobody told."""
     told = usage or Usage()
     content = response.candidates[0].content if response.candidates else ()
@@ -120,12 +120,12 @@ def _whole(usage: Usage | None, request: Request, response: Response) -> Usage:
     return replace(
         told,
         input_tokens=estimate(request) if told.input_tokens is None else told.input_tokens,
-        output_tokens=_written(content) if told.output_tokens is None else told.output_tokens,
-        reasoning=_written(thoughts) if told.reasoning is None and thoughts else told.reasoning,
+        output_tokens=_written_tokens(content) if told.output_tokens is None else told.output_tokens,
+        reasoning=_written_tokens(thoughts) if told.reasoning is None and thoughts else told.reasoning,
         estimated=told.estimated or told.input_tokens is None or told.output_tokens is None,
     )
 
 
-def _written(content: tuple[Part, ...]) -> int:
+def _written_tokens(content: tuple[Part, ...]) -> int:
     """Return about the tokens of what a model wrote."""
     return estimate(Request(model="", messages=(Message(role="assistant", content=content),)))

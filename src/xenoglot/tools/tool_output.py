@@ -57,7 +57,7 @@ class ToolError(XenoglotError):
 
 def failed(text: str, data: JSON = None) -> ToolOutput:
     """Return the output that tells the model of an error."""
-    return ToolOutput(content=(Text(text=_whole(text)),), is_error=True, data=data)
+    return ToolOutput(content=(Text(text=_valid_text(text)),), is_error=True, data=data)
 
 
 def raised(error: BaseException) -> ToolOutput:
@@ -101,7 +101,7 @@ def result_of(call: ToolCall, output: ToolOutput) -> ToolResult:
     )
 
 
-def cut(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """Return `text`; of one that is longer than `limit` characters the beginning and the end, which tell most."""
     if len(text) <= limit:
         return text
@@ -144,7 +144,7 @@ def _bounded(content: Sequence[Part], limit: int) -> tuple[Part, ...]:
     made: list[Part] = []
     for part in content:
         if isinstance(part, Text):
-            kept = _whole(cut(part.text, left)) if left else ""
+            kept = _valid_text(truncate(part.text, left)) if left else ""
             left = max(0, left - len(part.text))
             if kept or not part.text:
                 made.append(part if kept == part.text else replace(part, text=kept))
@@ -159,6 +159,6 @@ def _is_huge(part: Part) -> bool:
     return isinstance(part, _MEDIA) and isinstance(part.source, Inline) and len(part.source.data) > MOST_MEDIA
 
 
-def _whole(text: str) -> str:
+def _valid_text(text: str) -> str:
     """Return `text` with U+FFFD for half characters, which no wire can hold (RFC 8259 section 8.2)."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.content import Part
 
-GO_ON: Final = (
+CONTINUE: Final = (
     "[Your answer was cut off because it reached the longest length of one answer. Go on exactly where it stopped: "
     "repeat nothing, explain nothing.]"
 )
@@ -25,10 +25,10 @@ GO_ON: Final = (
 
 def reminder() -> Message:
     """Return the turn that asks for the rest of an answer; it is sent, and does not stay."""
-    return Message(role="user", content=(Text(text=GO_ON),))
+    return Message(role="user", content=(Text(text=CONTINUE),))
 
 
-def joined(before: tuple[Part, ...], after: tuple[Part, ...], *, trim: bool) -> tuple[Part, ...]:
+def join_parts(before: tuple[Part, ...], after: tuple[Part, ...], *, trim: bool) -> tuple[Part, ...]:
     """Return one turn of two pieces of it; with `trim` what the second repeats of the first's end is left out."""
     said = "".join(part.text for part in before if isinstance(part, Text))
     parts = list(after)
@@ -54,7 +54,7 @@ def _trimmed(part: Text, said: str) -> Text:
     return replace(part, text=part.text[repeated:], logprobs=(), citations=()) if repeated else part
 
 
-def words(parts: Iterable[Part]) -> str:
+def text_of(parts: Iterable[Part]) -> str:
     """Return the words of a turn."""
     return "".join(part.text for part in parts if isinstance(part, Text))
 
@@ -86,7 +86,7 @@ def distinct(content: Sequence[Part], taken: set[str]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def is_cut(call: ToolCall, *, last: bool) -> bool:
+def is_truncated(call: ToolCall, *, last: bool) -> bool:
     """Return whether the arguments of a call in an answer that was cut off are not all there."""
     if call.kind == "custom" or not call.arguments.strip():
         return last

@@ -297,7 +297,7 @@ async def test_the_rest_waits_for_work_of_the_sink_and_so_does_the_end_c06() -> 
         await go_on.wait()
         basin.told.append("worked")
 
-    async with serving(answering(CHUNKED + b"1\r\na\r\n", CHUNKED)) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n", CHUNKED)) as wire, aclosing(Transport()) as transport:
         reply = await transport.send("POST", wire.url, [], b"{}")
         basin = Basin(lambda count: reply.wait_for(work()) if count == 1 else None)
         reply.push(basin)
@@ -318,7 +318,7 @@ async def test_work_of_the_sink_waits_for_a_slow_client_c06() -> None:
         await reply.unpaused()
         basin.told.append("worked")
 
-    async with serving(answering(CHUNKED + b"1\r\na\r\n0\r\n\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n0\r\n\r\n")) as wire, aclosing(Transport()) as transport:
         reply = await transport.send("POST", wire.url, [], b"{}")
         basin = Basin(lambda count: reply.wait_for(work()) if count == 1 else None)
         reply.push(basin)
@@ -340,7 +340,7 @@ async def test_work_of_the_sink_is_cancelled_when_the_response_is_closed_c02() -
         finally:
             seen.append("cancelled")
 
-    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
         before = open_sockets()
         reply = await transport.send("POST", wire.url, [], b"{}")
         basin = Basin(lambda _: reply.wait_for(work()))
@@ -357,7 +357,7 @@ async def test_work_of_a_sink_that_fails_ends_the_response() -> None:
     async def work() -> None:
         raise ValueError("no")
 
-    async with serving(answering(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
+    async with serving(respond_with(CHUNKED + b"1\r\na\r\n")) as wire, aclosing(Transport()) as transport:
         reply = await transport.send("POST", wire.url, [], b"{}")
         basin = Basin(lambda count: reply.wait_for(work()) if count == 1 else None)
         reply.push(basin)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from openai.types.chat import ChatCompletionMessage
 
 from xenoglot.client.call.messages import messages_of
-from xenoglot.client.call.options import Options, wanted
+from xenoglot.client.call.options import Options, build_request
 from xenoglot.client.call.tools import tool_choice_of, tools_of
 from xenoglot.client.results.result import Reply
 from xenoglot.codec.loss import Losses
@@ -266,7 +266,7 @@ def test_the_choice_of_a_tool(said: Any, mode: str, chosen: tuple[str, ...]) -> 
 
 def request_of(**options: Any) -> Request:  # noqa: ANN401  those of a call
     """The request that these options make."""
-    return wanted("Hi", options, model="m", dialect="chat", stream=False).request  # type: ignore[arg-type]
+    return build_request("Hi", options, model="m", dialect="chat", stream=False).request  # type: ignore[arg-type]
 
 
 def test_options_make_a_request() -> None:
@@ -297,7 +297,7 @@ def test_options_make_a_request() -> None:
 def test_an_extra_field_changes_nothing_beside_itself(dialect: str, *, stream: bool) -> None:
     def written(extra: dict[str, Any] | None) -> dict[str, Any]:
         told: Options = {"stop": "a", "system": "Be.", "temperature": 1, "extra": extra}
-        made = wanted("Hi", told, model="m", dialect=dialect, stream=stream).request
+        made = build_request("Hi", told, model="m", dialect=dialect, stream=stream).request
         return get(dialect).encode_request(made, Losses(), Target())
 
     assert written({"own": 1}) == written(None) | {"own": 1}
@@ -305,7 +305,7 @@ def test_an_extra_field_changes_nothing_beside_itself(dialect: str, *, stream: b
 
 def test_an_extra_field_is_added_to_those_of_a_request() -> None:
     request = get("chat").decode_request({"messages": [{"role": "user", "content": "Hi"}], "model": "m", "b": 2})
-    found = wanted(request, {"extra": {"a": 1}}, model="m", dialect="chat", stream=False).request
+    found = build_request(request, {"extra": {"a": 1}}, model="m", dialect="chat", stream=False).request
     assert found.extra == Extra(
         dialect="chat", fields={"a": 1, "b": 2}, form=request.extra.form if request.extra else {}
     )
@@ -356,7 +356,7 @@ def test_the_system_may_be_in_blocks() -> None:
 
 def test_options_are_added_to_a_request() -> None:
     request = Request(model="own", messages=(HI,), user="u")
-    found = wanted(request, {"temperature": 0.5}, model="m", dialect="chat", stream=True).request
+    found = build_request(request, {"temperature": 0.5}, model="m", dialect="chat", stream=True).request
     assert (found.model, found.user, found.sampling.temperature, found.stream) == ("own", "u", 0.5, True)
 
 

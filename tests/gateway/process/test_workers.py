@@ -184,7 +184,7 @@ def _answer(asked: bytes) -> Steps:
     """Answer at once; a stream when the test says so."""
     answer = answers("chat", text=("Hel", "lo."))
     if b'"stream": true' not in asked:
-        return answer.once()
+        return answer.complete()
     head, first, *rest = answer.streamed()
     return (head, first, WaitEvent("go on"), *rest)
 

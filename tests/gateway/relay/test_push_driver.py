@@ -204,7 +204,7 @@ def test_a_kept_connection_that_was_closing(  # noqa: PLR0913, PLR0917  the case
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
     answer = answers(upstream)
-    kept = answer.streamed() if streamed else answer.once()
+    kept = answer.streamed() if streamed else answer.complete()
 
     async def scenario(run: ScenarioRun) -> None:
         run.harness.upstream.script(

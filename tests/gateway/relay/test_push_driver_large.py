@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.wire import turns
+from tests.backends.raw_server import turns
 from tests.faults.harness import GatewayHarness
 from tests.faults.wire_responses import HELLO, sse_event
 from tests.gateway.relay.both_drivers import PAIRS, assert_same_trace, run_scenario, run_until_end

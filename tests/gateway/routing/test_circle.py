@@ -41,7 +41,7 @@ async def test_whatever_is_asked_comes_to_its_end(method: str, path: str, body: 
             server = GatewayServer(gateway)
             serving = asyncio.ensure_future(server.serve([listener]))
             async with AsyncRawClient(url) as client:
-                answer = await client.ask(method, path, body, {"anthropic-version": "2023-06-01"})
+                answer = await client.request(method, path, body, {"anthropic-version": "2023-06-01"})
             server.should_exit = True
             await serving
     assert len(statuses) == hop_count.MOST + 1

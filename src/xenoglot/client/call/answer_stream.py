@@ -6,7 +6,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
-from xenoglot.client.call.retry import moment, within
+from xenoglot.client.call.retry import deadline_after, wait_until
 from xenoglot.model.events import Event, TextDelta
 from xenoglot.model.fold import Folder
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.client.results.result import Reply
     from xenoglot.model.response import Response
 
-LEFT = "the stream was left before its end: there is no whole answer"
+CLOSED_EARLY = "the stream was left before its end: there is no whole answer"
 
 Item = TypeVar("Item")
 Item_co = TypeVar("Item_co", covariant=True)
@@ -44,14 +44,14 @@ class AsyncItems(Generic[Item]):
     """
 
     def __init__(self, begin: Callable[[], Awaitable[Source[Item]]], seconds: float | None) -> None:
-        self._begin = begin
+        self._open = begin
         self._seconds = seconds
-        self._until: float | None = None
+        self._deadline: float | None = None
         self._source: Source[Item] | None = None
         self._batches: AsyncGenerator[Sequence[Item], None] | None = None
         self._ready: deque[Item] = deque()
         """What has come, and was not asked for yet."""
-        self._over = False
+        self._ended = False
         self._closed = False
         self._busy = False
         """Whether somebody waits for an item."""
@@ -66,7 +66,7 @@ class AsyncItems(Generic[Item]):
             self._ready.extend(await self._more())
             if not self._ready:
                 raise StopAsyncIteration
-        return self._given(self._ready.popleft())
+        return self._record(self._ready.popleft())
 
     async def aclose(self) -> None:
         """Stop. Whoever waits for an item hears that there is none any more. Does nothing the second time."""
@@ -103,9 +103,9 @@ class AsyncItems(Generic[Item]):
             await self.aclose()
             return ()
         try:
-            batch = await self._awaited(batches)
+            batch = await self._await_batch(batches)
         except StopAsyncIteration:
-            self._over = not self._closed
+            self._ended = not self._closed
             await self.aclose()
             return ()
         except Exception:
@@ -122,20 +122,20 @@ class AsyncItems(Generic[Item]):
             return ()
         return batch
 
-    def _given(self, item: Item) -> Item:
+    def _record(self, item: Item) -> Item:
         """Note what is given out now."""
         return item
 
-    async def _awaited(self, batches: AsyncGenerator[Sequence[Item], None]) -> Sequence[Item]:
+    async def _await_batch(self, batches: AsyncGenerator[Sequence[Item], None]) -> Sequence[Item]:
         self._busy = True
         try:
-            return await within(self._until, anext(batches))
+            return await wait_until(self._deadline, anext(batches))
         finally:
             self._busy = False
 
     async def _start(self) -> AsyncGenerator[Sequence[Item], None]:
-        self._until = moment(self._seconds)
-        self._source = await within(self._until, self._begin())
+        self._deadline = deadline_after(self._seconds)
+        self._source = await wait_until(self._deadline, self._open())
         self._batches = self._source.batches()
         return self._batches
 
@@ -155,8 +155,8 @@ class AsyncReplyStream(AsyncItems[Event]):
         finish: Callable[[StartedAnswer, Response], Awaitable[Reply]],
         seconds: float | None = None,
     ) -> None:
-        super().__init__(self._begun, seconds)
-        self._ask = begin
+        super().__init__(self._started, seconds)
+        self._begin_answer = begin
         self._finish = finish
         self._folder = Folder()
         self._answer: StartedAnswer | None = None
@@ -181,14 +181,14 @@ class AsyncReplyStream(AsyncItems[Event]):
         """
         async for _ in self:
             pass
-        if self._answer is None or not self._over:
-            raise RuntimeError(LEFT)
+        if self._answer is None or not self._ended:
+            raise RuntimeError(CLOSED_EARLY)
         return await self._finish(self._answer, self._folder.response())
 
-    def _given(self, item: Event) -> Event:
+    def _record(self, item: Event) -> Event:
         self._folder.feed(item)
         return item
 
-    async def _begun(self) -> StartedAnswer:
-        self._answer = await self._ask()
+    async def _started(self) -> StartedAnswer:
+        self._answer = await self._begin_answer()
         return self._answer

@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.backend import ByteAnswer
-from xenoglot.client.call.retry import typed
+from xenoglot.client.call.retry import typed_error
 from xenoglot.codec.responses.answer_start import AnswerStart, failure_of
 from xenoglot.errors import FailureError, IncompleteError
 from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started
@@ -62,8 +62,8 @@ class StartedAnswer:
                 if isinstance(event, Failed):
                     if place:
                         yield batch[:place]
-                    raise broken(event.failure)
-                self._note(event)
+                    raise midstream_error(event.failure)
+                self._count(event)
             if batch:
                 yield batch
         if not self._finished or not all(self._finished.values()):
@@ -79,11 +79,11 @@ class StartedAnswer:
         async for batch in self.answer.batches:
             yield batch
 
-    def _note(self, event: Event) -> None:
+    def _count(self, event: Event) -> None:
         if isinstance(event, PIECES):
             self._size += len(event.text)
             if self._size > LONGEST:
-                raise broken(_ENDLESS)
+                raise midstream_error(_ENDLESS)
         if isinstance(event, Finished):
             self._finished[event.candidate] = True
         elif (candidate := getattr(event, "candidate", None)) is not None:
@@ -123,7 +123,7 @@ class StartedBytes:
             if piece.data:
                 yield piece.data
             if piece.failure is not None:
-                raise broken(piece.failure)
+                raise midstream_error(piece.failure)
 
     async def aclose(self) -> None:
         """Be done with it: the upstream is stopped at once."""
@@ -165,10 +165,10 @@ def _check(events: Sequence[Event]) -> None:
     """Raises `FailureError` where they end in a failure."""
     failure = failure_of(events)
     if failure is not None:
-        raise broken(failure)
+        raise midstream_error(failure)
 
 
-def broken(failure: Failure) -> FailureError:
+def midstream_error(failure: Failure) -> FailureError:
     """Return the error of an answer that fails after it has begun."""
     cut = failure.kind == "upstream" and failure.dialect is None and failure.cause in (None, "closed")
-    return IncompleteError(failure) if cut else typed(FailureError(failure))
+    return IncompleteError(failure) if cut else typed_error(FailureError(failure))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xenoglot.client.call.validate_request import sendable
+from xenoglot.client.call.validate_request import encode_value
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest
 
@@ -21,7 +21,7 @@ def embedding_request(inputs: str | Sequence[str], model: str, dimensions: int |
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise WireError(f"$.inputs[{index}]", f"found a `{type(text).__name__}`; expected a string")
-        sendable(text, f"$.inputs[{index}]")
+        encode_value(text, f"$.inputs[{index}]")
     if dimensions is not None and (type(dimensions) is not int or dimensions < 1):
         raise WireError("$.dimensions", "expected a whole number above 0")
     return EmbeddingRequest(model=model, inputs=tuple(texts), dimensions=dimensions)

@@ -12,10 +12,10 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.backends.operation import need_handler
 from xenoglot.client.call.attempt import begin, begin_events
 from xenoglot.client.call.operation import form_in, operation_call
-from xenoglot.client.call.options import headers_of, timeout_of, wanted
-from xenoglot.client.call.raw import RawSource, posted, whole
-from xenoglot.client.call.retry import moment, refusing, within
-from xenoglot.client.call.validate_request import explained
+from xenoglot.client.call.options import build_request, headers_of, timeout_of
+from xenoglot.client.call.raw import RawSource, complete_response, raw_request
+from xenoglot.client.call.retry import deadline_after, invalid_request_errors, wait_until
+from xenoglot.client.call.validate_request import find_invalid_field
 from xenoglot.client.results.costs import Prices
 from xenoglot.client.results.result import OperationReply, Reply
 from xenoglot.codec.loss import Losses
@@ -68,31 +68,31 @@ class CallExecutor:
         self._prices = prices if prices is not None or connection.provider is None else Prices()
         self._listed = False
 
-    async def wanted(self, messages: Messages, options: Options, *, stream: bool) -> CallRequest:
+    async def build_request(self, messages: Messages, options: Options, *, stream: bool) -> CallRequest:
         """Return what is asked for. Raises `InvalidRequestError` where that is nothing that can be asked."""
         connection = self.connection
         backend = await connection.backend()
-        with refusing():
+        with invalid_request_errors():
             named = options.get("model") or getattr(messages, "model", None)
             model = connection.model(named, backend)
-            return wanted(messages, options, model=model, dialect=connection.dialect, stream=stream)
+            return build_request(messages, options, model=model, dialect=connection.dialect, stream=stream)
 
     async def complete(self, asked: CallRequest) -> Reply:
         """Return the whole answer."""
 
         async def attempt() -> Reply:
             folder = Folder()
-            async with aclosing(await self._begun(asked)) as begun:
+            async with aclosing(await self._begin_once(asked)) as begun:
                 async for batch in begun.batches():
                     for event in batch:
                         folder.feed(event)
             return await self.reply(begun, folder.response())
 
-        return await self._tried(attempt, asked.timeout)
+        return await self._with_retries(attempt, asked.timeout)
 
     async def begin(self, asked: CallRequest) -> StartedAnswer:
         """Return the answer once it has begun."""
-        return await self.tries.run(lambda: self._begun(asked))
+        return await self.tries.run(lambda: self._begin_once(asked))
 
     async def reply(self, begun: StartedAnswer, response: Response) -> Reply:
         """Return what is told of a whole answer."""
@@ -102,7 +102,7 @@ class CallExecutor:
         answer = begun.answer
         return Reply(
             response=response,
-            losses=self._told(begun.call.losses),
+            losses=self._report_losses(begun.call.losses),
             request_id=answer.request_id,
             limits=answer.limits,
             cost=self.cost(response.usage, response.model or begun.call.request.model, response.service_tier),
@@ -112,11 +112,11 @@ class CallExecutor:
         """Return the tokens of the prompt."""
 
         async def attempt() -> int | None:
-            backend = await self._reading(asked.request.model, asked.timeout)
-            with explained(asked.request):
+            backend = await self._backend_for(asked.request.model, asked.timeout)
+            with find_invalid_field(asked.request):
                 return await backend.count(self._call(asked))
 
-        return await self._tried(attempt, asked.timeout)
+        return await self._with_retries(attempt, asked.timeout)
 
     async def operate(
         self,
@@ -129,12 +129,12 @@ class CallExecutor:
         """Return the result of the operation with this name."""
         connection = self.connection
         backend = await connection.backend()
-        with refusing():
+        with invalid_request_errors():
             asked = request(connection.model(model, backend))
             sent = headers_of(headers)
 
         async def attempt() -> OperationReply[Any]:
-            backend = await connection.patient(timeout if isinstance(timeout, Deadlines) else None)
+            backend = await connection.with_deadlines(timeout if isinstance(timeout, Deadlines) else None)
             form, losses = form_in(connection.dialect, operation), self._losses()
             handler = need_handler(backend, form.operation, backend.name)
             answer = await handler(operation_call(form, asked, connection.dialect, losses, sent))
@@ -142,29 +142,29 @@ class CallExecutor:
             return OperationReply(
                 result=answer.result,
                 usage=usage,
-                losses=self._told(losses),
+                losses=self._report_losses(losses),
                 limits=answer.limits,
                 cost=self.cost(usage, getattr(answer.result, "model", None) or asked.model),
             )
 
-        return await self._tried(attempt, timeout)
+        return await self._with_retries(attempt, timeout)
 
     async def raw(self, asked: RawCall) -> JSONObject:
         """Return the whole answer in the dialect of the request."""
 
         async def attempt() -> JSONObject:
-            backend, call, read = await self._posted(asked, stream=False)
-            answer = await whole(backend, call, read.dialect)
-            self._told(call.losses)
+            backend, call, read = await self._post_once(asked, stream=False)
+            answer = await complete_response(backend, call, read.dialect)
+            self._report_losses(call.losses)
             return answer
 
-        return await self._tried(attempt, asked.timeout)
+        return await self._with_retries(attempt, asked.timeout)
 
     async def raw_begin(self, asked: RawCall) -> RawSource:
         """Return the same as a stream, once it has begun."""
 
         async def attempt() -> RawSource:
-            backend, call, read = await self._posted(asked, stream=True)
+            backend, call, read = await self._post_once(asked, stream=True)
             return RawSource(await begin(backend, call), read.dialect)
 
         return await self.tries.run(attempt)
@@ -175,17 +175,17 @@ class CallExecutor:
             return None
         return self._prices.cost(usage, model, provider=self.connection.provider, service_tier=tier)
 
-    async def _tried(self, attempt: Callable[[], Awaitable[T]], timeout: Timeout) -> T:  # noqa: ASYNC109  as above
-        return await within(moment(seconds(timeout)), self.tries.run(attempt))
+    async def _with_retries(self, attempt: Callable[[], Awaitable[T]], timeout: Timeout) -> T:  # noqa: ASYNC109  as above
+        return await wait_until(deadline_after(seconds(timeout)), self.tries.run(attempt))
 
-    async def _begun(self, asked: CallRequest) -> StartedAnswer:
-        backend = await self._reading(asked.request.model, asked.timeout)
-        with explained(asked.request):
+    async def _begin_once(self, asked: CallRequest) -> StartedAnswer:
+        backend = await self._backend_for(asked.request.model, asked.timeout)
+        with find_invalid_field(asked.request):
             return await begin_events(backend, self._call(asked))
 
-    async def _posted(self, asked: RawCall, *, stream: bool) -> tuple[Backend, Call, RawRequest]:
+    async def _post_once(self, asked: RawCall, *, stream: bool) -> tuple[Backend, Call, RawRequest]:
         opened = await self.connection.backend()
-        read = posted(asked.body, asked.dialect, model=lambda: self.connection.model(None, opened), stream=stream)
+        read = raw_request(asked.body, asked.dialect, model=lambda: self.connection.model(None, opened), stream=stream)
         call = Call(
             request=read.request,
             losses=self._losses(),
@@ -193,10 +193,10 @@ class CallExecutor:
             body=read.body,
             headers=headers_of(asked.headers),
         )
-        return await self._reading(read.request.model, asked.timeout), call, read
+        return await self._backend_for(read.request.model, asked.timeout), call, read
 
-    async def _reading(self, model: str, timeout: Timeout) -> Backend:  # noqa: ASYNC109  as above
-        return await self.connection.reading(model, timeout if isinstance(timeout, Deadlines) else None)
+    async def _backend_for(self, model: str, timeout: Timeout) -> Backend:  # noqa: ASYNC109  as above
+        return await self.connection.backend_for(model, timeout if isinstance(timeout, Deadlines) else None)
 
     def _call(self, asked: CallRequest) -> Call:
         dialect = self.connection.dialect
@@ -205,7 +205,7 @@ class CallExecutor:
     def _losses(self) -> Losses:
         return Losses(strict=self._on_loss == "refuse")
 
-    def _told(self, losses: Losses) -> tuple[Loss, ...]:
+    def _report_losses(self, losses: Losses) -> tuple[Loss, ...]:
         """Return what was lost; where that is wished, the log hears of it."""
         found = tuple(losses)
         if found and self._on_loss == "warn":
@@ -215,6 +215,6 @@ class CallExecutor:
 
 def seconds(timeout: Timeout) -> float | None:
     """Return how long all of a call may take. Raises `InvalidRequestError` where that is no time."""
-    with refusing():
+    with invalid_request_errors():
         found = timeout_of(timeout)
     return found.total if isinstance(found, Deadlines) else found

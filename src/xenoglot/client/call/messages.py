@@ -19,10 +19,10 @@ from xenoglot.model.request import Message, Request, Role
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
-Said: TypeAlias = str | Part | Message | Reply | Mapping[str, Any]
+MessageInput: TypeAlias = str | Part | Message | Reply | Mapping[str, Any]
 """One turn: what the user says or shows, a canonical turn, an earlier answer, or a turn's JSON in any dialect."""
 
-Messages: TypeAlias = str | Message | Mapping[str, Any] | Sequence[Said] | Request
+Messages: TypeAlias = str | Message | Mapping[str, Any] | Sequence[MessageInput] | Request
 """A conversation, or a whole canonical request, to which the options are added."""
 
 _BLOCKS = frozenset(
@@ -54,7 +54,7 @@ _BODIES: dict[str, tuple[str, JSONObject]] = {
 
 _PARTS = get_args(Part)
 _ROLES = get_args(Role)
-_PLACE = re.compile(r"\$\.(?:messages|input|contents)\[(\d+)\]")
+_MESSAGE_PATH = re.compile(r"\$\.(?:messages|input|contents)\[(\d+)\]")
 
 
 def messages_of(said: Messages) -> tuple[Message, ...]:
@@ -79,7 +79,7 @@ def messages_of(said: Messages) -> tuple[Message, ...]:
     return tuple(turns)
 
 
-def followed(said: Messages, turns: tuple[Message, ...]) -> Messages:
+def append_turns(said: Messages, turns: tuple[Message, ...]) -> Messages:
     """Return a conversation with further `turns` behind it.
 
     Raises:
@@ -117,7 +117,7 @@ def _turn(one: object, where: str) -> Message | JSONObject:
         case str():
             return Message(role="user", content=(Text(text=one),))
         case Message():
-            return _whole(one, where)
+            return _checked_message(one, where)
         case Reply():
             return one.message
         case _ if isinstance(one, _PARTS):
@@ -130,7 +130,7 @@ def _turn(one: object, where: str) -> Message | JSONObject:
             raise WireError(where, f"found a `{type(one).__name__}`; expected a string, a `Message` or a dict")
 
 
-def _whole(turn: Message, where: str) -> Message:
+def _checked_message(turn: Message, where: str) -> Message:
     """Return a turn that a program has made, which nobody has looked at yet."""
     if turn.role not in _ROLES:
         raise WireError(f"{where}.role", f"expected one of: {', '.join(_ROLES)}")
@@ -153,7 +153,7 @@ def _of_parts(turn: Mapping[str, Any], where: str) -> Message:
         if name not in {"role", "content", "name"}:
             raise WireError(f"{where}.{name}", "stands beside content in JSON alone")
     content = tuple([Text(text=part) if isinstance(part, str) else part for part in turn["content"]])
-    return _whole(Message(role=turn.get("role", "user"), content=content, name=turn.get("name")), where)
+    return _checked_message(Message(role=turn.get("role", "user"), content=content, name=turn.get("name")), where)
 
 
 def _json(one: object, where: str) -> JSONObject:
@@ -188,5 +188,5 @@ def _decoded(style: str, run: list[tuple[int, Any]]) -> tuple[Message, ...]:
         return get(style).decode_request(body).messages
     except WireError as error:
         first = run[0][0]
-        path = _PLACE.sub(lambda place: f"$.messages[{first + int(place[1])}]", error.path)
+        path = _MESSAGE_PATH.sub(lambda place: f"$.messages[{first + int(place[1])}]", error.path)
         raise WireError(path, error.problem) from None

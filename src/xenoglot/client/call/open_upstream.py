@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.providers.provider import Provider, ProviderEndpoint
 
-Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
+BackendOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
 """Gives a backend, and lets go of it."""
 
-Upstream: TypeAlias = str | Backend | Opening | None
+Upstream: TypeAlias = str | Backend | BackendOpener | None
 """The name of a provider, a base URL, a backend, an opening; or `None`: the embedded model."""
 
 UNIX = "unix://"

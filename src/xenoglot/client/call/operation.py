@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xenoglot.backends.operation import AnyCall, OperationCall
-from xenoglot.client.call.validate_request import sendable
+from xenoglot.client.call.validate_request import encode_value
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.dialect_registry import get
 
@@ -23,7 +23,7 @@ MakeRequest: TypeAlias = Callable[[str], Any]
 def decoded(operation: str, **fields: object) -> MakeRequest:
     """Return what decodes `fields`, those of the operation's usual form; a field that is `None` is not set."""
     form, given = form_in(USUAL, operation), {name: value for name, value in fields.items() if value is not None}
-    return lambda model: form.decode_request(decode_json(sendable({"model": model, **given}, "$")))
+    return lambda model: form.decode_request(decode_json(encode_value({"model": model, **given}, "$")))
 
 
 def form_in(dialect: str, operation: str) -> AnyForm:

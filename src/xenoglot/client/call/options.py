@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.call.messages import messages_of, texts_of_system
-from xenoglot.client.call.tools import read, tool_choice_of, tools_of
-from xenoglot.client.call.validate_request import explained, mistyped
+from xenoglot.client.call.tools import decode_tools, tool_choice_of, tools_of
+from xenoglot.client.call.validate_request import find_invalid_field, wire_error
 from xenoglot.codec.requests.bounds import MOST_TOKENS, bounded
 from xenoglot.codec.requests.encode_context import ADDED
 from xenoglot.errors import WireError
@@ -75,7 +75,7 @@ class Options(ModelOptions, total=False):
 _NAMES = Options.__optional_keys__
 T = TypeVar("T")
 
-_ELSEWHERE: dict[str, str] = {
+_OTHER_NAMES: dict[str, str] = {
     "max_completion_tokens": "`max_tokens`",
     "max_output_tokens": "`max_tokens`",
     "stream": "the call `stream`",
@@ -129,7 +129,7 @@ class CallRequest(Struct, frozen=True, kw_only=True):
     timeout: float | Deadlines | None = None
 
 
-def wanted(messages: Messages, options: Options, *, model: str, dialect: str, stream: bool) -> CallRequest:
+def build_request(messages: Messages, options: Options, *, model: str, dialect: str, stream: bool) -> CallRequest:
     """Return what is asked for; `model` and `dialect` are the upstream's usual ones.
 
     Raises:
@@ -160,7 +160,7 @@ def wanted(messages: Messages, options: Options, *, model: str, dialect: str, st
     made = msgspec.structs.replace(
         request, **fields, model=named, sampling=sampling, stream=stream, stream_usage=stream or None
     )
-    with explained(made):
+    with find_invalid_field(made):
         bounded(made)
     return CallRequest(request=made, headers=headers_of(said.get("headers")), timeout=timeout_of(said.get("timeout")))
 
@@ -170,8 +170,8 @@ def check_names(options: Mapping[str, object]) -> None:
     for name in options:
         if name not in _NAMES:
             near = (
-                [_ELSEWHERE[name]]
-                if name in _ELSEWHERE
+                [_OTHER_NAMES[name]]
+                if name in _OTHER_NAMES
                 else [f"`{one}`" for one in get_close_matches(name, _NAMES, n=1)]
             )
             raise TypeError(f"there is no option `{name}`" + (f"; did you mean {near[0]}?" if near else ""))
@@ -204,9 +204,9 @@ def _format(said: JSONObject) -> OutputFormat:
     """Return the form of an answer as OpenAI's dialects or `messages` have it, which is no schema of one itself."""
     try:
         if "json_schema" in said or said["type"] != "json_schema":
-            request = read("chat", {"response_format": said})
+            request = decode_tools("chat", {"response_format": said})
         else:
-            request = read("responses", {"text": {"format": {"name": "answer"} | said}})
+            request = decode_tools("responses", {"text": {"format": {"name": "answer"} | said}})
     except WireError as error:
         raise WireError("$.output", error.problem) from None
     return request.output or OutputFormat(kind="text")
@@ -261,15 +261,15 @@ def _checked(said: dict[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert(said, kind)
     except msgspec.ValidationError as error:
-        raise mistyped(error) from None
+        raise wire_error(error) from None
 
 
-def _thoughts(said: JSONObject) -> Request:
+def _reasoning(said: JSONObject) -> Request:
     """Return a request with the `thinking` of messages, or the `reasoning` of responses."""
     try:
         if "type" in said:
-            return read("messages", {"thinking": said, "max_tokens": MOST_TOKENS})
-        return read("responses", {"reasoning": said})
+            return decode_tools("messages", {"thinking": said, "max_tokens": MOST_TOKENS})
+        return decode_tools("responses", {"reasoning": said})
     except WireError as error:
         raise WireError("$.thinking", error.problem) from None
 
@@ -281,7 +281,7 @@ def _thinking(said: object) -> Thinking:
         case str() if said in get_args(Effort):
             return Thinking(effort=cast("Effort", said))
         case Mapping():
-            found = _thoughts(dict(said))
+            found = _reasoning(dict(said))
             if found.thinking is not None:
                 return found.thinking
         case _:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.client.call.attempt import StartedAnswer, begin
-from xenoglot.client.call.validate_request import sendable
+from xenoglot.client.call.validate_request import encode_value
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.json.json_io import decode_answer, decode_json
 from xenoglot.codec.requests.bounds import bounded
@@ -49,7 +49,9 @@ class RawRequest(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[], str], stream: bool) -> RawRequest:
+def raw_request(
+    body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[], str], stream: bool
+) -> RawRequest:
     """Return the request in `body`, to be streamed or not as is said here, whatever it says itself.
 
     `model` gives the one that is meant where it names none.
@@ -74,11 +76,11 @@ def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[]
         request = bounded(spoken.decode_request(told), told)
     elsewhere = {*(("stream",) if in_url else ()), *((spoken.model_field,) if has_model(spoken.path) else ())}
     sent = {key: value for key, value in told.items() if key not in elsewhere}
-    data = body if isinstance(body, bytes) and sent == said else sendable(sent, "$")
+    data = body if isinstance(body, bytes) and sent == said else encode_value(sent, "$")
     return RawRequest(dialect=spoken, request=request, body=data)
 
 
-async def whole(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
+async def complete_response(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
     """Return the whole answer in the words of `dialect`.
 
     Raises:
@@ -90,7 +92,7 @@ async def whole(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
             async for batch in begun.batches():
                 for event in batch:
                     folder.feed(event)
-            answer = _named(folder.response(), call, _own(dialect))
+            answer = _with_model(folder.response(), call, _dialect_named(dialect))
             shown = reasoning_filter(dialect, call.request, call.losses)
             answer = answer if shown is None else shown.response(answer)
             return dialect.encode_response(answer, call.request, call.losses)
@@ -104,7 +106,7 @@ class RawSource:
     """A streamed answer in the words of a dialect: the JSON of each of its events."""
 
     def __init__(self, begun: StartedAnswer | StartedBytes, dialect: Dialect) -> None:
-        self.begun = begun
+        self.started = begun
         self._dialect = dialect
 
     async def batches(self) -> AsyncGenerator[list[JSONObject], None]:
@@ -114,7 +116,7 @@ class RawSource:
             FailureError: the answer fails, or has no end.
         """
         async for frames in (
-            self._encoded(self.begun) if isinstance(self.begun, StartedAnswer) else self._framed(self.begun)
+            self._encoded(self.started) if isinstance(self.started, StartedAnswer) else self._framed(self.started)
         ):
             found = [decode_answer(frame.data) for frame in frames if frame.data and frame.data != _DONE]
             if events := [event for event in found if isinstance(event, dict)]:
@@ -122,7 +124,7 @@ class RawSource:
 
     async def aclose(self) -> None:
         """Stop the upstream at once."""
-        await self.begun.aclose()
+        await self.started.aclose()
 
     async def _framed(self, begun: StartedBytes) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
         framing = self._dialect.framing
@@ -133,21 +135,21 @@ class RawSource:
 
     async def _encoded(self, begun: StartedAnswer) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
         call = begun.call
-        own = _own(self._dialect)
+        own = _dialect_named(self._dialect)
         encoder = self._dialect.stream_encoder(call.request, call.losses)
         shown = reasoning_filter(self._dialect, call.request, call.losses)
         encoder = encoder if shown is None else Pipeline(shown, encoder)
         async for batch in begun.batches():
-            named = (_named(event, call, own) if type(event) is Started else event for event in batch)
+            named = (_with_model(event, call, own) if type(event) is Started else event for event in batch)
             yield [frame for event in named for frame in encoder.feed(event)]
         yield encoder.close()
 
 
-def _own(dialect: Dialect) -> str:
+def _dialect_named(dialect: Dialect) -> str:
     return dialect.id_prefix + secrets.token_hex(16)
 
 
-def _named(answer: Said, call: Call, own: str) -> Said:
+def _with_model(answer: Said, call: Call, own: str) -> Said:
     """Return an answer with what dialects require: one that came without a name, or a time, gets them here."""
     return replace(
         answer,

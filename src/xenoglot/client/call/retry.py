@@ -38,7 +38,7 @@ class RetryLoop:
 
     def __init__(self, retry: Retry, world: ClientEnvironment) -> None:
         self._retry = retry
-        self._world = world
+        self._environment = world
         self._budget = RetryBudget(self._retry.budget, self._retry.budget_floor)
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -47,24 +47,24 @@ class RetryLoop:
         Raises:
             FailureError: it never does; one of the classes of `errors`.
         """
-        self._budget.earn(self._world.clock())
+        self._budget.earn(self._environment.clock())
         for number in count(1):
             try:
                 return await attempt()
             except WireError as error:
-                raise refused(error) from None
+                raise invalid_request_error(error) from None
             except FailureError as error:
                 wait = self._wait(error.failure, number)
                 if wait is None:
-                    raise typed(error) from None
+                    raise typed_error(error) from None
             await self.sleep(wait)
         raise AssertionError  # `count` never ends
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        await self._world.sleep(seconds)
+        await self._environment.sleep(seconds)
 
-    def after_break(self, failure: Failure, number: int) -> float | None:
+    def wait_after_truncation(self, failure: Failure, number: int) -> float | None:
         """Return the seconds until an answer that has broken off `number` times may be asked for again, or `None`."""
         return self._wait(failure, number) if self._retry.resend else None
 
@@ -74,35 +74,35 @@ class RetryLoop:
         key = verdict.blames == "key" and failure.kind != "rate_limit"  # no wait makes a key better that was refused
         if not verdict.again or key or number >= self._retry.attempts:
             return None
-        wait = delay(self._retry, number, failure.retry_after, self._world.chance())
-        return wait if wait is not None and self._budget.spend(self._world.clock()) else None
+        wait = delay(self._retry, number, failure.retry_after, self._environment.chance())
+        return wait if wait is not None and self._budget.spend(self._environment.clock()) else None
 
 
-def typed(error: FailureError) -> FailureError:
+def typed_error(error: FailureError) -> FailureError:
     """Return the error as the class that its failure is of."""
     return failure_error(error.failure, error.limits) if type(error) is FailureError else error
 
 
 @contextmanager
-def refusing() -> Generator[None]:
+def invalid_request_errors() -> Generator[None]:
     """Turn what is wrong with a request into an error of the client's. Raises `InvalidRequestError` for it."""
     try:
         yield
     except WireError as error:
-        raise refused(error) from None
+        raise invalid_request_error(error) from None
 
 
-def refused(error: WireError) -> FailureError:
+def invalid_request_error(error: WireError) -> FailureError:
     """Return the error of a request that is wrong by itself; it names the field."""
     return failure_error(Failure(kind="invalid_request", message=str(error), param=error.path))
 
 
-def moment(seconds: float | None) -> float | None:
+def deadline_after(seconds: float | None) -> float | None:
     """Return when so many seconds from now are over, on the event loop's clock."""
     return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
-async def within(until: float | None, work: Awaitable[T]) -> T:
+async def wait_until(until: float | None, work: Awaitable[T]) -> T:
     """Return what `work` gives before the moment `until`.
 
     Raises:

@@ -57,7 +57,7 @@ def tool_choice_of(said: Choice) -> ToolChoice:
         case str():
             return ToolChoice(mode="required", names=(said,))
         case Mapping():
-            choice = read(_dialect_of_choice(said), {"tool_choice": dict(said)}).tool_choice
+            choice = decode_tools(_dialect_of_choice(said), {"tool_choice": dict(said)}).tool_choice
             if choice is not None:
                 return choice
         case _:
@@ -81,7 +81,7 @@ def _tools(one: AnyTool, index: int, dialect: str) -> Sequence[Tool | Opaque]:
             bare = "parameters" in spec and "type" not in spec  # one of the `functions` that there were before `tools`
             told = {"type": "function", "function": dict(spec)} if bare else dict(spec)
             try:
-                return read(_dialect(told, dialect), {"tools": [told]}).tools
+                return decode_tools(_dialect(told, dialect), {"tools": [told]}).tools
             except WireError as error:
                 raise WireError(error.path.replace("tools[0]", f"tools[{index}]"), error.problem) from None
         case _:
@@ -102,7 +102,7 @@ def _dialect(spec: Mapping[str, Any], usual: str) -> str:
     return usual if usual in _TURNS else "chat"
 
 
-def read(style: str, fields: JSONObject) -> Request:
+def decode_tools(style: str, fields: JSONObject) -> Request:
     """Return a request of a dialect that has these fields.
 
     Raises:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.backends.http.client import Transport
-    from xenoglot.client.call.open_upstream import Opening, Upstream, UpstreamOptions
+    from xenoglot.client.call.open_upstream import BackendOpener, Upstream, UpstreamOptions
 
 
 class ClientUpstream:
@@ -89,7 +89,7 @@ class ClientUpstream:
         if self._backend is None:
             async with self._lock:
                 if self._backend is None:
-                    self._backend = await self._opened()
+                    self._backend = await self._open()
         return self._backend
 
     def model(self, asked: str | None, backend: Backend) -> str:
@@ -105,16 +105,16 @@ class ClientUpstream:
             return backend.name
         raise WireError("$.model", "required: say `model=` here, or where the client is made")
 
-    async def patient(self, deadlines: Deadlines | None) -> Backend:
+    async def with_deadlines(self, deadlines: Deadlines | None) -> Backend:
         """Return what answers, and nobody waited for longer."""
         backend = await self.backend()
         if deadlines is None or self.address is None or self._transport is None:
             return backend
         return self.address.remote(self._transport.patient(deadlines))
 
-    async def reading(self, model: str, deadlines: Deadlines | None = None) -> Backend:
+    async def backend_for(self, model: str, deadlines: Deadlines | None = None) -> Backend:
         """Return who answers for `model`, with its answers read as they have to be, and nobody waited for longer."""
-        backend = await self.patient(deadlines)
+        backend = await self.with_deadlines(deadlines)
         usual = OFF if self.address is None else self.address.syntax_of(model)
         return read_as(backend, self._syntax or usual, self._emulate)
 
@@ -125,7 +125,7 @@ class ClientUpstream:
             self._backend = None
             await self._stack.aclose()
 
-    async def _opened(self) -> Backend:
+    async def _open(self) -> Backend:
         if self.address is not None:
             from xenoglot.backends.http.client import Transport  # noqa: PLC0415  a backend in process needs none
 
@@ -135,7 +135,7 @@ class ClientUpstream:
         upstream = self._upstream
         if isinstance(upstream, Backend):
             return upstream
-        opening = cast("Opening", embedded if upstream is None else upstream)
+        opening = cast("BackendOpener", embedded if upstream is None else upstream)
         return await self._stack.enter_async_context(opening())
 
 

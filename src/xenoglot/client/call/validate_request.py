@@ -21,7 +21,7 @@ _FOREIGN = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
 
 
 @contextmanager
-def explained(request: Request) -> Generator[None]:
+def find_invalid_field(request: Request) -> Generator[None]:
     """Do something with `request`; any error of it that is not the request's own fault stays what it is.
 
     Raises:
@@ -30,13 +30,13 @@ def explained(request: Request) -> Generator[None]:
     try:
         yield
     except _FOREIGN:
-        flaw = _flaw(request)
+        flaw = _problem(request)
         if flaw is None:
             raise
         raise flaw from None
 
 
-def sendable(value: object, where: str) -> bytes:
+def encode_value(value: object, where: str) -> bytes:
     """Return a value as JSON. Raises `WireError` if it is none."""
     try:
         return encode_json(value)
@@ -46,29 +46,29 @@ def sendable(value: object, where: str) -> bytes:
         raise WireError(where, f"is no JSON: {error}") from None
 
 
-def mistyped(error: msgspec.ValidationError) -> WireError:
+def wire_error(error: msgspec.ValidationError) -> WireError:
     """Return what msgspec says of a value as we say it."""
     problem, _, path = str(error).partition(" - at `")
     path = path.removeprefix("key` in `").removesuffix("`")
     return WireError(path or "$", problem.replace(" | null", "").replace("Expected", "expected"))
 
 
-def _flaw(request: Request) -> WireError | None:
+def _problem(request: Request) -> WireError | None:
     try:
         for index, message in enumerate(request.messages):
-            _look(message, Message, f"$.messages[{index}]")
+            _check(message, Message, f"$.messages[{index}]")
         for index, tool in enumerate(request.tools):
-            _look(tool, Tool if isinstance(tool, Tool) else object, f"$.tools[{index}]")
-        sendable(request, "$")
+            _check(tool, Tool if isinstance(tool, Tool) else object, f"$.tools[{index}]")
+        encode_value(request, "$")
     except WireError as error:
         return error
     return None
 
 
-def _look(value: object, kind: type, where: str) -> None:
-    sendable(value, where)
+def _check(value: object, kind: type, where: str) -> None:
+    encode_value(value, where)
     try:
         msgspec.convert(msgspec.to_builtins(value, builtin_types=(bytes,)), kind)
     except msgspec.ValidationError as error:
-        found = mistyped(error)
+        found = wire_error(error)
         raise WireError(where + found.path.removeprefix("$"), found.problem) from None

@@ -28,7 +28,7 @@ Amount: TypeAlias = int | float | str | Decimal
 
 _PER: Final = 1_000_000
 _PARTS: Final = ("input", "output", "cache_read", "cache_write", "other")
-_TOLD: Final = (
+_REPORTED: Final = (
     ("cache_creation", "ephemeral_1h_input_tokens", "cache_write_1h_tokens"),
     ("server_tool_use", "web_search_requests", "web_searches"),
 )
@@ -101,7 +101,7 @@ class Prices:
 
     def __init__(self, own: Mapping[str, Price] | None = None, *, packaged: bool | None = None) -> None:
         """Raise `ConfigurationError` where the table is wanted and not installed."""
-        self._own = dict(own or {})
+        self._overrides = dict(own or {})
         self._packaged = packaged is not False
         if packaged and not _installed():
             raise ConfigurationError("there is no table of prices: install `xenoglot[prices]`")
@@ -123,8 +123,8 @@ class Prices:
         """
         if usage is None or model is None:
             return None
-        if (price := self._own_price(model, provider)) is not None:
-            return _own_cost(usage, price)
+        if (price := self._override(model, provider)) is not None:
+            return _override_cost(usage, price)
         if not self._packaged or not _installed():
             return None
         return _listed_cost(usage, model, _Asked(provider, at, service_tier))
@@ -134,8 +134,8 @@ class Prices:
         if self._packaged and _installed():
             _snapshot()
 
-    def _own_price(self, model: str, provider: str | None) -> Price | None:
-        for pattern, price in self._own.items():
+    def _override(self, model: str, provider: str | None) -> Price | None:
+        for pattern, price in self._overrides.items():
             if matches(pattern, model) or matches(pattern, f"{provider}/{model}"):
                 return price
         return None
@@ -174,7 +174,7 @@ def _amount(value: Amount | None, field: str) -> Decimal | None:
     return amount
 
 
-def _own_cost(usage: Usage, price: Price) -> Cost | None:
+def _override_cost(usage: Usage, price: Price) -> Cost | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     fresh = usage.input_tokens
@@ -267,7 +267,7 @@ def _counts(usage: Usage) -> dict[str, int]:
         "output_reasoning_tokens": usage.reasoning,
     }
     said = usage.extra.fields if usage.extra is not None else {}
-    for table, field, name in _TOLD:
+    for table, field, name in _REPORTED:
         within = said.get(table)
         count = within.get(field) if isinstance(within, dict) else None
         if type(count) is int and count > 0:

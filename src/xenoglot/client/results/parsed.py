@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.response import Candidate, Response
 
-_CUT: Final = {
+_TRUNCATED: Final = {
     "length": "it was cut at `max_tokens` before its JSON was whole",
     "context": "the context window was full before its JSON was whole",
 }
@@ -98,8 +98,8 @@ async def parse(ask: Callable[[tuple[Message, ...]], Awaitable[R]], shape: Shape
         except MismatchError as error:
             wrong = error.mismatches
         if len(replies) > retries:
-            raise ParseError(_said(wrong, len(replies)), replies, wrong)
-        turns = (*turns, *another_try(response, wrong))
+            raise ParseError(_describe(wrong, len(replies)), replies, wrong)
+        turns = (*turns, *retry_messages(response, wrong))
 
 
 def value_of(response: Response, shape: Shape[T], replies: Sequence[AnswerResult]) -> T:
@@ -119,24 +119,24 @@ def value_of(response: Response, shape: Shape[T], replies: Sequence[AnswerResult
     try:
         return shape.read(text)
     except MismatchError as error:
-        if reason in _CUT:
-            raise AnswerTruncatedError(_CUT[reason], replies, error.mismatches) from None
+        if reason in _TRUNCATED:
+            raise AnswerTruncatedError(_TRUNCATED[reason], replies, error.mismatches) from None
         if any(isinstance(part, ToolCall) for part in candidate.content):
             raise ParseError("the model calls tools in place of an answer", replies, error.mismatches) from None
         raise
 
 
-def another_try(response: Response, wrong: Sequence[Mismatch]) -> tuple[Message, ...]:
+def retry_messages(response: Response, wrong: Sequence[Mismatch]) -> tuple[Message, ...]:
     """Return the turns behind an answer that is not valid: itself, and what is wrong with it."""
     content = response.candidates[0].content if response.candidates else ()
     listed = "\n".join(f"- {one}" for one in wrong)
     told = f"That is not valid:\n{listed}\n\nGive the whole answer again, mended, and nothing else."
-    kept = tuple(filter(_says_something, content))  # servers refuse empty texts
+    kept = tuple(filter(_has_content, content))  # servers refuse empty texts
     turns = (Message(role="assistant", content=kept),) if kept else ()
     return (*turns, Message(role="user", content=(Text(text=told),)))
 
 
-def _says_something(part: Part) -> bool:
+def _has_content(part: Part) -> bool:
     return not isinstance(part, Text) or bool(part.text.strip())
 
 
@@ -149,6 +149,6 @@ def _refused(candidate: Candidate) -> str | None:
     return None
 
 
-def _said(wrong: Sequence[Mismatch], tries: int) -> str:
+def _describe(wrong: Sequence[Mismatch], tries: int) -> str:
     asked = f" (asked {tries} times)" if tries > 1 else ""
     return f"the model's answer is not what was asked for: {'; '.join(map(str, wrong))}{asked}"

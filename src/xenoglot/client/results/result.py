@@ -68,7 +68,9 @@ class Reply(Struct, frozen=True, kw_only=True):
     @property
     def reasoning(self) -> str:
         """What the model thought, or the summaries of it; empty where nothing is shown."""
-        return "\n\n".join(filter(None, (_thought(part) for part in self.content if isinstance(part, Reasoning))))
+        return "\n\n".join(
+            filter(None, (_reasoning_text(part) for part in self.content if isinstance(part, Reasoning)))
+        )
 
     @property
     def refusal(self) -> str | None:
@@ -99,7 +101,7 @@ class Reply(Struct, frozen=True, kw_only=True):
         return self.response.candidates[0] if self.response.candidates else _NOTHING
 
 
-def _thought(part: Reasoning) -> str:
+def _reasoning_text(part: Reasoning) -> str:
     return part.text or "\n\n".join(part.summary or ())
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Typ
 import msgspec
 from msgspec import Struct
 
-from xenoglot.client.results.strict_schema import VALUE, closed, holds_strictly
+from xenoglot.client.results.strict_schema import VALUE, is_strict, to_strict
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError, XenoglotError
 from xenoglot.model.request import OutputFormat
@@ -119,8 +119,8 @@ def shape_of(output: object) -> Shape[Any]:
         found = _reading(output)
     except RuntimeError as error:  # pydantic's: what has no schema
         raise _unfit(output, str(error).partition("\n")[0]) from None
-    schema, wrapped = closed(found.schema)
-    strict = None if holds_strictly(schema) else False
+    schema, wrapped = to_strict(found.schema)
+    strict = None if is_strict(schema) else False
     read = _unwrapped(found.read) if wrapped else found.read
     return Shape(OutputFormat(kind="json_schema", schema=schema, strict=strict), read)
 

@@ -57,7 +57,7 @@ _NAMES: Final = {str: "string", bool: "boolean", int: "integer", float: "number"
 _REFERENCE: Final = "#/$defs/"
 
 
-def closed(schema: JSONObject) -> tuple[JSONObject, bool]:
+def to_strict(schema: JSONObject) -> tuple[JSONObject, bool]:
     """Return `schema` so, and whether its top level had to be put into an object, as its property `value`.
 
     What only narrows a value further and is refused (`uniqueItems`, other formats) is left out: whoever reads the
@@ -78,9 +78,9 @@ def closed(schema: JSONObject) -> tuple[JSONObject, bool]:
     return root, wrapped
 
 
-def holds_strictly(schema: JSONObject) -> bool:
+def is_strict(schema: JSONObject) -> bool:
     """Whether nothing stands in `schema`, a closed one, that servers refuse under `strict`."""
-    return all(inner.keys() <= _STRICT and _says_what(inner) for inner in _schemas(schema))
+    return all(inner.keys() <= _STRICT and _is_typed(inner) for inner in _schemas(schema))
 
 
 def _close(schema: JSONObject) -> None:
@@ -102,7 +102,7 @@ def _close(schema: JSONObject) -> None:
             schema["required"] = list(schema["properties"])
 
 
-def _says_what(schema: JSONObject) -> bool:
+def _is_typed(schema: JSONObject) -> bool:
     if schema.get("type") == "object":
         return schema.get("additionalProperties") is False
     return any(word in schema for word in ("type", "anyOf", "$ref", "const"))
@@ -116,10 +116,10 @@ def _schemas(schema: JSON) -> Iterator[JSONObject]:
         if isinstance(found, dict):
             yield found
             for key, value in found.items():
-                waiting += _held(key, value)
+                waiting += _copied(key, value)
 
 
-def _held(key: str, value: JSON) -> list[JSON]:
+def _copied(key: str, value: JSON) -> list[JSON]:
     if key in _ONE:
         return [value]
     if key in _LISTED or key == "oneOf":

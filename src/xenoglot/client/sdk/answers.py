@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from xenoglot.client.sdk.objects import SDKS, made, module_of, plain, row_of
+from xenoglot.client.sdk.objects import SDKS, build, module_of, row_of, to_json
 from xenoglot.client.sdk.requests import arguments_for_sdk, request_from_sdk
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import decode_json, encode_json
@@ -107,7 +107,7 @@ def to_sdk(answer: Reply | Response, sdk: Sdk, losses: Losses | None = None) -> 
     response = replace(response, id=started.id, model=started.model, created=started.created)
     body = dialect.encode_response(response, Request(model=started.model or ""), losses)
     losses.settle()
-    return made(getattr(module_of(row), row.whole), body, losses)
+    return build(getattr(module_of(row), row.response), body, losses)
 
 
 def from_sdk(found: object) -> Response:
@@ -120,7 +120,7 @@ def from_sdk(found: object) -> Response:
     row = row_of(found)
     if row is None:
         raise TypeError(f"{type(found).__module__}.{type(found).__qualname__} is no answer of an SDK that is known")
-    return get(row.dialect).decode_response(plain(found))
+    return get(row.dialect).decode_response(to_json(found))
 
 
 def events_from_sdk(chunks: Iterable[object]) -> Iterator[Event]:
@@ -186,7 +186,7 @@ class _Reading:
             raise TypeError(f"{type(chunk).__module__}.{type(chunk).__qualname__} is no chunk of an SDK that is known")
         if self._decoder is None:
             self._decoder = get(row.dialect).stream_decoder()
-        body = plain(chunk)
+        body = to_json(chunk)
         kind = body.get("type")
         return self._decoder.feed(ServerSentEvent(encode_json(body), kind if isinstance(kind, str) else None))
 
@@ -209,15 +209,15 @@ class _Writing:
             raise failure_error(event.failure)
         if isinstance(event, Started):
             event = _named(event, self._dialect)
-        return self._made(self._encoder.feed(event))
+        return self._build(self._encoder.feed(event))
 
     def close(self) -> Iterator[object]:
-        return self._made(self._encoder.close())
+        return self._build(self._encoder.close())
 
-    def _made(self, written: Iterable[ServerSentEvent]) -> Iterator[object]:
+    def _build(self, written: Iterable[ServerSentEvent]) -> Iterator[object]:
         for one in written:
             if one.data and one.data != _END:
-                yield made(self._class, decode_json(one.data), self._losses)
+                yield build(self._class, decode_json(one.data), self._losses)
 
 
 def _named(started: Started, dialect: Dialect) -> Started:

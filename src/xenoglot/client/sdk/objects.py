@@ -24,7 +24,7 @@ class Objects(msgspec.Struct, frozen=True):
 
     dialect: str
     module: str
-    whole: str
+    response: str
     chunk: str
     homes: tuple[str, ...]
     """The modules that such classes, and no others, are at home in."""
@@ -70,7 +70,7 @@ def row_of(found: object) -> Objects | None:
     return None
 
 
-def plain(found: object) -> JSONObject:
+def to_json(found: object) -> JSONObject:
     """Return the JSON of an SDK's object: what was said, under the names of the wire."""
     return {name: value for name, value in builtins(found).items() if name not in _OURS}
 
@@ -92,7 +92,7 @@ def _dumped(value: object) -> JSON:
     return cast("Any", value).model_dump(by_alias=True, exclude_unset=True, exclude_none=nulls, warnings=False)
 
 
-def made(kind: JSON, body: JSONObject, losses: Losses) -> object:
+def build(kind: JSON, body: JSONObject, losses: Losses) -> object:
     """Return `body` as an object of the class `kind`, or of the one of a union that says what it is.
 
     Raises:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
-_WAYS: Final = ("extra_headers", "extra_query", "timeout")
+_TRANSPORT_OPTIONS: Final = ("extra_headers", "extra_query", "timeout")
 """Arguments that say how it is sent, and nothing of the request."""
 
 _UNSAID: Final = ("NotGiven", "Omit")
@@ -37,7 +37,7 @@ _CALLS: Final[Mapping[Sdk, tuple[str, str, str]]] = {
     "ollama": ("ollama", "Client", "chat"),
 }
 
-_BESIDE: Final = (
+_TOP_LEVEL: Final = (
     "systemInstruction",
     "tools",
     "toolConfig",
@@ -64,7 +64,7 @@ def request_from_sdk(sdk: Sdk, **arguments: object) -> Request:
     said = {
         name: builtins(value)
         for name, value in arguments.items()
-        if name not in _WAYS and type(value).__name__ not in _UNSAID
+        if name not in _TRANSPORT_OPTIONS and type(value).__name__ not in _UNSAID
     }
     body = _google_body(said) if sdk == "gemini" else said
     return get(SDKS[sdk].dialect).decode_request(body | further)
@@ -107,7 +107,7 @@ def _parted(body: JSONObject, known: Iterable[str], losses: Losses) -> JSONObjec
 
 def _google_arguments(types: JSON, body: JSONObject, model: str) -> JSONObject:
     """Return `model`, `contents` and `config` as objects: their fields have names of their own in Python."""
-    config: JSONObject = {name: body[name] for name in _BESIDE if name in body}
+    config: JSONObject = {name: body[name] for name in _TOP_LEVEL if name in body}
     config |= body.get("generationConfig", {})
     contents = [types.Content.model_validate_json(encode_json(one)) for one in body.get("contents", [])]
     return {
@@ -120,7 +120,7 @@ def _google_arguments(types: JSON, body: JSONObject, model: str) -> JSONObject:
 def _google_body(said: JSONObject) -> JSONObject:
     given: JSONObject = said.get("config") or {}
     config: JSONObject = {_camel(name): value for name, value in given.items()}
-    beside: JSONObject = {name: config.pop(name) for name in _BESIDE if name in config}
+    beside: JSONObject = {name: config.pop(name) for name in _TOP_LEVEL if name in config}
     if "systemInstruction" in beside:
         beside["systemInstruction"] = {"parts": _google_parts(beside["systemInstruction"])}
     settings = {name: value for name, value in config.items() if name not in _OF_THE_CLIENT}

@@ -38,6 +38,6 @@ class Caller(Protocol):
 class BlockingCaller(Protocol):
     """A client for callers that block: an asynchronous one in an event loop of its own."""
 
-    def _here(self) -> tuple[LoopThread, Caller]:
+    def _current(self) -> tuple[LoopThread, Caller]:
         """Return the event loop of this process, and the client in it."""
         ...

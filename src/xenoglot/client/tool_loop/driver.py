@@ -45,10 +45,13 @@ class ModelCallOptions(Struct, frozen=True, kw_only=True):
 
 
 class RunObserver(NamedTuple):
-    """Whoever looks on: `tell` gives an event, and says whether there is no time to wait; `read` waits for all."""
+    """The observer of a run.
 
-    tell: Callable[[RunEvent, bool], Awaitable[None]]
-    read: Callable[[], Awaitable[None]]
+    `report` passes an event on; its flag says that there is no time to wait. `wait_read` waits until all are read.
+    """
+
+    report: Callable[[RunEvent, bool], Awaitable[None]]
+    wait_read: Callable[[], Awaitable[None]]
 
 
 class Driver:
@@ -69,10 +72,10 @@ class Driver:
         self.error: BaseException | None = None
         self.cancelled = False
         self._client = client
-        self._asking = asking
-        self._looker = looker
-        self._here = here
-        self._began = time.monotonic()
+        self._options = asking
+        self._observer = looker
+        self._run_in_caller = here
+        self._started_at = time.monotonic()
 
     async def drive(self, flow: ToolLoop) -> None:
         """Run `flow` to its end. A cancelled one ends as such, its transcript whole."""
@@ -84,21 +87,21 @@ class Driver:
             except StopIteration as stop:
                 self.result = stop.value
                 return
-            reaction = await self._done(effect)
+            reaction = await self._perform(effect)
 
-    async def _done(self, effect: Effect) -> object:
+    async def _perform(self, effect: Effect) -> object:
         """Return what came of an effect."""
         try:
             match effect:
                 case ReportEvent(event=event):
-                    await self._tell(event)
+                    await self._report(event)
                     return None
                 case CallModel():
-                    return await self._ask(effect)
+                    return await self._call_model(effect)
                 case Execute():
                     return await self._execute(effect)
                 case ReadClock():
-                    return Cancelled() if self.cancelled else time.monotonic() - self._began
+                    return Cancelled() if self.cancelled else time.monotonic() - self._started_at
                 case Approve(call=call):
                     return Cancelled() if self.cancelled else await self._approve(call)
         except asyncio.CancelledError:
@@ -113,42 +116,42 @@ class Driver:
             else Cancelled()
         )
 
-    async def _tell(self, event: RunEvent) -> None:
-        await self._looker.tell(event, self.cancelled)
+    async def _report(self, event: RunEvent) -> None:
+        await self._observer.report(event, self.cancelled)
 
     def _cancel(self) -> None:
         self.cancelled = True
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
 
-    async def _ask(self, effect: CallModel) -> ModelAnswer:
+    async def _call_model(self, effect: CallModel) -> ModelAnswer:
         if self.cancelled:
             return ModelAnswer(cancelled=True)
         tries, left = self._client._calling.tries, effect.seconds  # noqa: SLF001  the same room
         wait = effect.wait if left is None else min(effect.wait, left)
-        timeout = _sooner(self._asking.timeout, None if left is None else left - wait)
-        stream = self._client.stream(effect.request, headers=dict(self._asking.headers), timeout=timeout)
+        timeout = _sooner(self._options.timeout, None if left is None else left - wait)
+        stream = self._client.stream(effect.request, headers=dict(self._options.headers), timeout=timeout)
         try:
             if wait:
                 await tries.sleep(wait)
             async with stream:
                 async for event in stream:
-                    if not effect.aside:
-                        await self._tell(ModelEvent(event=event))
+                    if not effect.internal:
+                        await self._report(ModelEvent(event=event))
                 reply = await stream.reply()
         except FailureError as error:
             partial = stream.response
             if not partial.candidates:  # nothing came, and the client has tried as often as it does
                 return ModelAnswer(failure=error.failure)
-            again = tries.after_break(error.failure, effect.tried + 1)
-            return ModelAnswer(failure=error.failure, response=partial, again=again)
+            again = tries.wait_after_truncation(error.failure, effect.attempts + 1)
+            return ModelAnswer(failure=error.failure, response=partial, retry_after=again)
         except asyncio.CancelledError:
             self._cancel()
             return ModelAnswer(cancelled=True, response=stream.response)
         return ModelAnswer(response=reply.response, losses=reply.losses)
 
     async def _execute(self, effect: Execute) -> object:
-        execution = Execution(effect, self._asking.order, self._tell, self._here)
+        execution = Execution(effect, self._options.order, self._report, self._run_in_caller)
         try:
             if not self.cancelled:
                 return await execution.run()
@@ -156,19 +159,19 @@ class Driver:
             self._cancel()
         except Exception as error:  # noqa: BLE001  see `_done`
             self.error, self.cancelled = error, True
-        for event in execution.rest():
-            await self._tell(event)
+        for event in execution.unreported_events():
+            await self._report(event)
         return execution.outputs
 
     async def _approve(self, call: ToolCall) -> Approval:
-        approve = self._asking.approve
+        approve = self._options.approve
         if approve is None:
             return Approval(allowed=False, reason="nobody is there to be asked")
-        if self._here is None:
-            await self._looker.read()  # a question must not stand before the words that led to it
+        if self._run_in_caller is None:
+            await self._observer.wait_read()  # a question must not stand before the words that led to it
             said: object = approve(call)
         else:
-            said = await self._here(partial(approve, call))
+            said = await self._run_in_caller(partial(approve, call))
         if inspect.isawaitable(said):
             said = await said
         match said:

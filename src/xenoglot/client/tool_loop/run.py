@@ -59,7 +59,7 @@ _KINDS: Final[Mapping[str, type]] = {
 
 def run_stream(client: Caller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> AsyncRunStream:  # noqa: ANN401  see `run`
     """Return a run as a stream; see `run` for the options."""
-    return AsyncRunStream(client, _starting(client, messages, tools, options))
+    return AsyncRunStream(client, _starter(client, messages, tools, options))
 
 
 async def run(
@@ -100,7 +100,7 @@ async def run(
     except BaseException:
         await stream.aclose()
         if on_event is not None and not telling:
-            for event in stream.rest():
+            for event in stream.unread_events():
                 if inspect.isawaitable(made := on_event(event)):
                     await made
         raise
@@ -109,8 +109,8 @@ async def run(
 
 def run_stream_sync(client: BlockingCaller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunStream:  # noqa: ANN401  see `run`
     """Return a run as a stream for callers that block; see `run` for the options."""
-    portal, inner = client._here()  # noqa: SLF001  the same room
-    return RunStream(portal, AsyncRunStream(inner, _starting(inner, messages, tools, options), here=True))
+    portal, inner = client._current()  # noqa: SLF001  the same room
+    return RunStream(portal, AsyncRunStream(inner, _starter(inner, messages, tools, options), here=True))
 
 
 def run_sync(
@@ -133,13 +133,13 @@ def run_sync(
     except BaseException:
         stream.close()
         if on_event is not None and not telling:
-            for event in stream.rest():
+            for event in stream.unread_events():
                 on_event(event)
         raise
     return _ended(stream.result)
 
 
-def _starting(
+def _starter(
     client: Caller, messages: Messages, tools: Sequence[AnyTool], options: dict[str, Any]
 ) -> Callable[[], Any]:
     """Return what begins the run: mistakes are told when it is called."""
@@ -159,7 +159,7 @@ def _starting(
         _check_names(said)
         if others:
             said["tools"] = others
-        wanted = await client._calling.wanted(messages, cast("Options", said), stream=True)  # noqa: SLF001  the same room
+        wanted = await client._calling.build_request(messages, cast("Options", said), stream=True)  # noqa: SLF001  the same room
         if isinstance(budget := rules.get("budget"), Budget) and budget.cost is not None:
             await asyncio.to_thread(_price, client, Usage(), wanted.request.model)  # the table takes its time to load
         made = RunOptions(

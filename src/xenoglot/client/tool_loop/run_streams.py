@@ -41,11 +41,11 @@ class ThreadJob:
         self.function = function
         self._future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
-    async def made(self) -> object:
+    async def result(self) -> object:
         """Wait for what it returns."""
         return await self._future
 
-    async def done(self, result: object, error: Exception | None) -> None:
+    async def finish(self, result: object, error: Exception | None) -> None:
         """Say how it went; in the loop of the run."""
         if self._future.done():
             return
@@ -61,7 +61,7 @@ class _Pipe:
     def __init__(self) -> None:
         self._items: deque[RunEvent | ThreadJob | _End] = deque()
         self._filled = asyncio.Event()
-        self._room = asyncio.Event()
+        self._drained = asyncio.Event()
         self._idle = asyncio.Event()
 
     def put_nowait(self, item: RunEvent | ThreadJob | _End) -> None:
@@ -72,8 +72,8 @@ class _Pipe:
     async def put(self, item: RunEvent | ThreadJob) -> None:
         self.put_nowait(item)
         if len(self._items) > AHEAD:
-            self._room.clear()
-            await self._room.wait()
+            self._drained.clear()
+            await self._drained.wait()
 
     async def get(self) -> RunEvent | ThreadJob | _End:
         while not self._items:
@@ -84,21 +84,21 @@ class _Pipe:
             return self._items[0]
         item = self._items.popleft()
         if len(self._items) <= AHEAD:
-            self._room.set()
+            self._drained.set()
         return item
 
-    def more(self) -> list[RunEvent | ThreadJob | _End]:
+    def get_queued(self) -> list[RunEvent | ThreadJob | _End]:
         """Take what is there; the end stays."""
         items = [item for item in self._items if not isinstance(item, _End)]
         self._items = deque(item for item in self._items if isinstance(item, _End))
-        self._room.set()
+        self._drained.set()
         return list(items)
 
-    async def read(self) -> None:
+    async def wait_read(self) -> None:
         """Wait until whoever looks on has read everything, and waits for more."""
         await self._idle.wait()
 
-    def rest(self) -> list[RunEvent]:
+    def unread(self) -> list[RunEvent]:
         """Take what nobody has read."""
         items = [item for item in self._items if not isinstance(item, ThreadJob | _End)]
         self._items = deque([_End.END])
@@ -125,10 +125,10 @@ class AsyncRunStream:
         here: bool = False,
     ) -> None:
         self._client = client
-        self._start_flow = start
+        self._start_loop = start
         self._pipe = _Pipe()
-        self._here = here
-        self._flow: ToolLoop | None = None
+        self._in_caller_thread = here
+        self._loop: ToolLoop | None = None
         self._driver: Driver | None = None
         self._task: asyncio.Task[None] | None = None
         self._cancelled = False
@@ -141,17 +141,17 @@ class AsyncRunStream:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The transcript so far: whole turns, each call with its result."""
-        return () if self._flow is None else self._flow.messages
+        return () if self._loop is None else self._loop.messages
 
     @property
     def spent(self) -> RunSpend:
         """What was spent so far."""
-        return RunSpend() if self._flow is None else self._flow.spent
+        return RunSpend() if self._loop is None else self._loop.spent
 
     def spend(self, more: RunSpend) -> None:
         """Count what a tool of the run has spent beside it, but for the seconds; to be called in its event loop."""
-        if self._flow is not None:
-            self._flow.spend(more)
+        if self._loop is not None:
+            self._loop.spend(more)
 
     def cancel(self) -> None:
         """End the run, its outcome `cancelled`; to be called in its event loop. The last events still come."""
@@ -179,7 +179,7 @@ class AsyncRunStream:
 
     async def next_items(self) -> list[RunEvent | ThreadJob | _End]:
         """Return the same, and what has come beside it: for whoever has a long way to here."""
-        return [await self.next_item(), *self._pipe.more()]
+        return [await self.next_item(), *self._pipe.get_queued()]
 
     async def start(self) -> None:
         """Begin. Does nothing the second time.
@@ -190,13 +190,13 @@ class AsyncRunStream:
         """
         if self._driver is not None:
             return
-        self._flow, asking = await self._start_flow()
+        self._loop, asking = await self._start_loop()
         pipe = self._pipe
-        here = _caller(pipe) if self._here else None
-        driver = self._driver = Driver(self._client, asking, RunObserver(_teller(pipe), pipe.read), here)
+        here = _thread_caller(pipe) if self._in_caller_thread else None
+        driver = self._driver = Driver(self._client, asking, RunObserver(_reporter(pipe), pipe.wait_read), here)
         driver.cancelled = self._cancelled
-        self._task = asyncio.create_task(_driven(driver, self._flow, pipe))
-        weakref.finalize(self, _forsaken, self._task).atexit = False
+        self._task = asyncio.create_task(_driven(driver, self._loop, pipe))
+        weakref.finalize(self, _abandon, self._task).atexit = False
 
     async def aclose(self) -> None:
         """End the run, if it has not ended, and wait until it has. Does nothing the second time."""
@@ -204,9 +204,9 @@ class AsyncRunStream:
         if self._task is not None:
             await asyncio.wait({self._task})
 
-    def rest(self) -> list[RunEvent]:
+    def unread_events(self) -> list[RunEvent]:
         """Return the events that nobody has read; behind `aclose`."""
-        return self._pipe.rest()
+        return self._pipe.unread()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -256,7 +256,7 @@ class RunStream:
         async def cancel() -> None:
             self._inner.cancel()
 
-        self._portal.drop(cancel)
+        self._portal.schedule(cancel)
 
     def __iter__(self) -> Self:
         return self
@@ -277,11 +277,11 @@ class RunStream:
         with suppress(RuntimeError):  # the client is closed, and the run with it
             self._portal.call(self._inner.aclose)
 
-    def rest(self) -> list[RunEvent]:
+    def unread_events(self) -> list[RunEvent]:
         """Return the events that nobody has read; behind `close`."""
         read = [item for item in self._read if not isinstance(item, ThreadJob | _End)]
         self._read.clear()
-        return [*read, *self._inner.rest()]
+        return [*read, *self._inner.unread_events()]
 
     def __enter__(self) -> Self:
         self._portal.call(self._inner.start)
@@ -303,10 +303,10 @@ class RunStream:
             result = job.function()
         except Exception as error:  # noqa: BLE001  it comes out of the run
             failed = error
-        self._portal.call(lambda: job.done(result, failed))
+        self._portal.call(lambda: job.finish(result, failed))
 
 
-def _teller(pipe: _Pipe) -> Callable[[RunEvent, bool], Awaitable[None]]:
+def _reporter(pipe: _Pipe) -> Callable[[RunEvent, bool], Awaitable[None]]:
     async def tell(event: RunEvent, hurried: bool) -> None:  # noqa: FBT001  of a run that is cancelled nobody may read on
         if hurried:
             pipe.put_nowait(event)
@@ -316,11 +316,11 @@ def _teller(pipe: _Pipe) -> Callable[[RunEvent, bool], Awaitable[None]]:
     return tell
 
 
-def _caller(pipe: _Pipe) -> Callable[[Callable[[], object]], Awaitable[object]]:
+def _thread_caller(pipe: _Pipe) -> Callable[[Callable[[], object]], Awaitable[object]]:
     async def call(function: Callable[[], object]) -> object:
         job = ThreadJob(function)
         pipe.put_nowait(job)
-        return await job.made()
+        return await job.result()
 
     return call
 
@@ -335,7 +335,7 @@ async def _driven(driver: Driver, flow: ToolLoop, pipe: _Pipe) -> None:
         pipe.put_nowait(_End.END)
 
 
-def _forsaken(task: asyncio.Task[None]) -> None:
+def _abandon(task: asyncio.Task[None]) -> None:
     """End a run that nobody can look at any more: it would go on to spend."""
     if task.done():
         return

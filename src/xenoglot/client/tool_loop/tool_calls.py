@@ -35,10 +35,10 @@ GRACE: Final = 1.0
 
 CANCELLED: Final = "cancelled: the run was stopped before there was a result"
 
-Here: TypeAlias = "Callable[[Callable[[], Any]], Awaitable[Any]]"
+RunInCaller: TypeAlias = "Callable[[Callable[[], Any]], Awaitable[Any]]"
 """Runs something in the caller's own thread."""
 
-_strays: set[asyncio.Task[ToolOutput]] = set()
+_abandoned: set[asyncio.Task[ToolOutput]] = set()
 """Tools that were told to stop, and did not."""
 
 
@@ -50,15 +50,15 @@ class Execution:
         effect: Execute,
         order: Order,
         tell: Callable[[RunEvent], Awaitable[None]],
-        here: Here | None = None,
+        here: RunInCaller | None = None,
     ) -> None:
         self._calls = effect.calls
         self._round = effect.round
         self._limit = effect.limit
-        self._tell = tell
-        self._here = here
+        self._report = tell
+        self._run_in_caller = here
         self._announcer = EventOrder([one.call for one in effect.calls], order)
-        self._news: asyncio.Queue[RunEvent] = asyncio.Queue()
+        self._queue: asyncio.Queue[RunEvent] = asyncio.Queue()
         self._outputs: dict[str, ToolOutput] = {}
         self._loop = asyncio.get_running_loop()
 
@@ -75,9 +75,9 @@ class Execution:
                     tasks.append(asyncio.create_task(self._one(one)))
                 else:
                     self._end(one, one.output)
-            while len(self._outputs) < len(self._calls) or not self._news.empty():
-                for event in self._announcer.feed(await self._news.get()):
-                    await self._tell(event)
+            while len(self._outputs) < len(self._calls) or not self._queue.empty():
+                for event in self._announcer.feed(await self._queue.get()):
+                    await self._report(event)
         finally:
             for task in tasks:
                 task.cancel()
@@ -90,11 +90,11 @@ class Execution:
         """The results; of a call that has none, that it was cancelled."""
         return tuple(self._outputs.get(one.call.id) or failed(CANCELLED) for one in self._calls)
 
-    def rest(self) -> list[RunEvent]:
+    def unreported_events(self) -> list[RunEvent]:
         """Return what was not told when it was cancelled, the ends of the calls without a result included."""
         told: list[RunEvent] = []
-        while not self._news.empty():
-            told += self._announcer.feed(self._news.get_nowait())
+        while not self._queue.empty():
+            told += self._announcer.feed(self._queue.get_nowait())
         for one, output in zip(self._calls, self.outputs, strict=True):
             if one.call.id not in self._outputs:
                 told += self._announcer.feed(CallEnded(call=one.call, output=output))
@@ -102,7 +102,7 @@ class Execution:
 
     async def _one(self, ready: PreparedCall) -> None:
         call = ready.call
-        self._news.put_nowait(CallStarted(call=call, round=self._round))
+        self._queue.put_nowait(CallStarted(call=call, round=self._round))
         context = ToolContext(call, self._round, partial(self._progress, call.id))
         began = time.monotonic()
         output = await self._timed(ready, context)
@@ -112,13 +112,13 @@ class Execution:
 
     def _end(self, one: PreparedCall | FinishedCall, output: ToolOutput, seconds: float = 0.0) -> None:
         self._outputs[one.call.id] = output
-        self._news.put_nowait(CallEnded(call=one.call, output=output, seconds=seconds))
+        self._queue.put_nowait(CallEnded(call=one.call, output=output, seconds=seconds))
 
     def _progress(self, call_id: str, text: str) -> None:
         """Tell, from whatever thread."""
         event = CallProgress(call_id=call_id, text=text)
         try:
-            self._loop.call_soon_threadsafe(self._news.put_nowait, event)
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
         except RuntimeError:  # the loop is gone, and everybody with it
             return
 
@@ -145,11 +145,11 @@ class Execution:
         context.stop()
         task.cancel()
         _, pending = await asyncio.wait({task}, timeout=GRACE)
-        _strays.update(pending)
+        _abandoned.update(pending)
         for stray in pending:
-            stray.add_done_callback(_strays.discard)
+            stray.add_done_callback(_abandoned.discard)
 
-    def _alone(self, ready: PreparedCall) -> bool:
+    def _may_block_caller(self, ready: PreparedCall) -> bool:
         """Return whether the caller's thread may run the call: no other runs, and nobody would have to stop it."""
         running = [one for one in self._calls if isinstance(one, PreparedCall)]
         return len(running) == 1 and ready.seconds is None and not ready.tool.takes_context
@@ -157,7 +157,7 @@ class Execution:
     async def _attempt(self, ready: PreparedCall, context: ToolContext) -> ToolOutput:
         """Return the result of a tool, also where it raises: an exit of a tool is none of the program."""
         try:
-            made = await self._called(ready, partial(_step, ready, context, self._limit))
+            made = await self._call_tool(ready, partial(_step, ready, context, self._limit))
             return made if isinstance(made, ToolOutput) else as_output(await made, self._limit)
         except ThreadLimitError:
             return failed("not run: too many tools are running")
@@ -169,14 +169,14 @@ class Execution:
         except BaseException as error:  # noqa: BLE001  see above
             return raised(error)
 
-    async def _called(
+    async def _call_tool(
         self, ready: PreparedCall, step: Callable[[], ToolOutput | Awaitable[object]]
     ) -> ToolOutput | Awaitable[object]:
         """Call the tool where it is to run; return its result, or what is to be waited for."""
         if ready.tool.asynchronous:
             return step()
-        if self._here is not None and self._alone(ready):
-            made: ToolOutput | Awaitable[object] = await self._here(step)
+        if self._run_in_caller is not None and self._may_block_caller(ready):
+            made: ToolOutput | Awaitable[object] = await self._run_in_caller(step)
             return made
         steps = ThreadRunner()
         try:

@@ -69,7 +69,7 @@ class _Reading:
             self._begin(line, "numpy")
             return 2
         elif line.strip():
-            self._words(line)
+            self._text(line)
         return 1
 
     def _begin(self, section: str, style: str) -> None:
@@ -80,9 +80,9 @@ class _Reading:
         words = field["rest"].split()
         self._style = "sphinx" if field["field"] in _SPHINX_PARAMETERS and words else ""
         self._names = words[-1:] if self._style else []
-        self._say(field["text"])
+        self._add_text(field["text"])
 
-    def _words(self, line: str) -> None:
+    def _text(self, line: str) -> None:
         indent = len(line) - len(line.lstrip())
         if self._style and self._style != "sphinx":
             if self._indent is None:
@@ -90,7 +90,7 @@ class _Reading:
             if indent <= self._indent and self._item(line.strip()):
                 return
         if self._style:
-            self._say(line.strip())
+            self._add_text(line.strip())
 
     def _item(self, line: str) -> bool:
         """Begin what is said of the next parameter, where the line does."""
@@ -98,13 +98,13 @@ class _Reading:
             if (item := _GOOGLE_ITEM.match(line)) is None:
                 return False
             self._names = [item["name"]]
-            self._say(item["text"])
+            self._add_text(item["text"])
             return True
         if (listed := _NUMPY_ITEM.match(line)) is None:
             return False
         self._names = [name.strip() for name in listed["names"].split(",")]
         return True
 
-    def _say(self, words: str) -> None:
+    def _add_text(self, words: str) -> None:
         for name in self._names:
             self._found.setdefault(name, []).append(words)

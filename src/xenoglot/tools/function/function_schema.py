@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.tools.arguments import fitted
+from xenoglot.tools.arguments import coerce_arguments
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.function.docstring import read_docstring
 from xenoglot.tools.function.struct_schema import from_plain, schema_of
@@ -58,11 +58,11 @@ class Signature:
             taken = ", ".join(f"`{name}`" for name in fields) or "none"
             raise ToolError(f"bad arguments: there is no `{strange[0]}`; the tool takes {taken}")
         properties = self.schema["properties"]
-        given = fitted(arguments, self.schema)
+        given = coerce_arguments(arguments, self.schema)
         try:
             made = msgspec.convert(given, self._struct, strict=False, dec_hook=from_plain)
         except (msgspec.ValidationError, RecursionError) as error:
-            raise ToolError(f"bad arguments: {_told(error)}") from None
+            raise ToolError(f"bad arguments: {_problem(error)}") from None
         values = {name: getattr(made, name) for name in properties}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
@@ -108,7 +108,7 @@ def read_signature(function: Callable[..., object], name: str) -> Signature:
         raise ConfigurationError(
             f"the tool `{name}` has a parameter of which no JSON Schema can be made: {first}"
         ) from None
-    _tell_defaults(schema, parameters)
+    _add_defaults(schema, parameters)
     positional = {
         key: parameter.default for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY
     }
@@ -201,7 +201,7 @@ def _described(kind: Any, said: str | None) -> Any:  # noqa: ANN401  as above
     return kind if not told else Annotated[kind, msgspec.Meta(description=told)]
 
 
-def _tell_defaults(schema: JSONObject, parameters: Mapping[str, inspect.Parameter]) -> None:
+def _add_defaults(schema: JSONObject, parameters: Mapping[str, inspect.Parameter]) -> None:
     properties = schema["properties"]
     for key in properties:
         default = parameters[key].default
@@ -214,7 +214,7 @@ def _tell_defaults(schema: JSONObject, parameters: Mapping[str, inspect.Paramete
         properties[key] = {**properties[key], "default": plain}
 
 
-def _told(error: BaseException) -> str:
+def _problem(error: BaseException) -> str:
     """Return what is wrong, with the path of the argument without the `$.` before it."""
     if isinstance(error, RecursionError):
         return "they are nested too deeply"

@@ -36,8 +36,8 @@ LONGEST_REASON: Final = 500
 
 CHANGED: Final = "notifications/tools/list_changed"
 
-_ASKS_FOR_A_KEY: Final = {401: "it asks for a key", 403: "it does not take the key"}
-_UNHEARD: Final = logging.NullHandler()
+_AUTH_STATUSES: Final = {401: "it asks for a key", 403: "it does not take the key"}
+_DISCARD: Final = logging.NullHandler()
 """Where nobody has set up logging, what the package logs (with what servers wrote) stays off the terminal."""
 
 
@@ -60,7 +60,7 @@ class McpSession:
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.title = f"the MCP server `{name}`" if name else "the MCP server"
         self._server = server
-        self._patience = patience
+        self._timeout = patience
         self._log = log
         self._client: Client | None = None
         self._closing = asyncio.Event()
@@ -77,7 +77,7 @@ class McpSession:
         """Open the conversation, say so, and close it when told to. What keeps it from opening is in `opened`."""
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(self._timeout):
                     client = await self._open(stack)
                     await self._list(client)
                 self.has_resources = await _has_resources(client)
@@ -110,7 +110,7 @@ class McpSession:
         async def told(progress: float, total: float | None, message: str | None) -> None:
             tell(_progress(progress, total, message))
 
-        client = self._there()
+        client = self._connected()
         called = client.call_tool(name, arguments, read_timeout_seconds=UNBOUNDED, progress_callback=told)
         return output_of(_plain(await self._answered(called)))
 
@@ -120,7 +120,7 @@ class McpSession:
         Raises:
             ToolError: see `call`.
         """
-        client = self._there()
+        client = self._connected()
         listed = await self._answered(_pages(client.list_resources, "resources"))
         with suppress(ToolError):  # few servers have any
             listed += await self._answered(_pages(client.list_resource_templates, "resource_templates"))
@@ -132,16 +132,16 @@ class McpSession:
         Raises:
             ToolError: see `call`.
         """
-        return resource_output(_plain(await self._answered(self._there().read_resource(uri))))
+        return resource_output(_plain(await self._answered(self._connected().read_resource(uri))))
 
     async def _open(self, stack: AsyncExitStack) -> Client:
         from mcp import Client  # noqa: PLC0415  an extra, and it takes a second
 
-        logging.getLogger("mcp").addHandler(_UNHEARD)
+        logging.getLogger("mcp").addHandler(_DISCARD)
         client = Client(
             await self._transport(stack),
-            read_timeout_seconds=self._patience,
-            message_handler=self._heard,
+            read_timeout_seconds=self._timeout,
+            message_handler=self._on_message,
             cache=None,
         )
         await stack.enter_async_context(client)
@@ -156,7 +156,7 @@ class McpSession:
         server = self._server
         if server.url is not None:
             http = await stack.enter_async_context(create_mcp_http_client(headers=dict(server.headers)))
-            http.event_hooks = {"response": [self._noted]}
+            http.event_hooks = {"response": [self._on_response]}
             return streamable_http_client(server.url, http_client=http)
         log = self._log
         if log is None:
@@ -188,7 +188,7 @@ class McpSession:
                 async for _ in changes:
                     self._changed.set()
 
-    async def _heard(self, message: object) -> None:
+    async def _on_message(self, message: object) -> None:
         if getattr(message, "method", None) == CHANGED:
             self._changed.set()
 
@@ -198,7 +198,7 @@ class McpSession:
             await self._changed.wait()
             self._changed.clear()
             with suppress(Exception):  # what there was is kept
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(self._timeout):
                     await self._list(client)
 
     async def _list(self, client: Client) -> None:
@@ -211,7 +211,7 @@ class McpSession:
             named.setdefault(tool.name, McpTool(name=tool.name, description=described, schema=tool.input_schema))
         self.tools = tuple(named.values())
 
-    def _there(self) -> Client:
+    def _connected(self) -> Client:
         if self._client is None:
             raise ToolError(f"{self.title} is gone")
         return self._client
@@ -223,16 +223,16 @@ class McpSession:
         except Exception as error:
             raise ToolError(f"{self.title}: {_reason(error)}") from error
 
-    async def _noted(self, response: Any) -> None:  # noqa: ANN401  of the package's own HTTP client
+    async def _on_response(self, response: Any) -> None:  # noqa: ANN401  of the package's own HTTP client
         self._status = response.status_code
 
     def _unopened(self, error: BaseException) -> str:
         leaf = _leaf(error)
         if isinstance(leaf, TimeoutError):
-            return f"does not answer within {self._patience:g} seconds"
+            return f"does not answer within {self._timeout:g} seconds"
         if isinstance(leaf, OSError) and leaf.strerror:
             return f"cannot be reached: {leaf.strerror}"
-        return f"does not answer: {_ASKS_FOR_A_KEY.get(self._status) or _reason(leaf)}"
+        return f"does not answer: {_AUTH_STATUSES.get(self._status) or _reason(leaf)}"
 
 
 async def _has_resources(client: Client) -> bool:

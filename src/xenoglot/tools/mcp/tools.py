@@ -42,7 +42,7 @@ LONGEST_NAME: Final = 64
 TIME_LIMIT: Final = 120.0
 """Seconds for a call."""
 
-PATIENCE: Final = 30.0
+TIMEOUT: Final = 30.0
 """Seconds for a server to start, or to be reached, and to list its tools."""
 
 LIST, READ = "mcp_list_resources", "mcp_read_resource"
@@ -60,7 +60,7 @@ def mcp_tools(  # noqa: PLR0913  each is a setting, and named
     file: str | Path | None = None,
     needs_approval: bool = False,
     time_limit: float | None = TIME_LIMIT,
-    patience: float = PATIENCE,
+    patience: float = TIMEOUT,
     log: TextIO | None = None,
 ) -> McpTools:
     """Return the tools of a server that is started by `command`, or runs at `url`; or of several.
@@ -111,7 +111,7 @@ class McpTools(Sequence[LocalTool]):
         self._servers = dict(servers)
         self._needs_approval = needs_approval
         self._time_limit = time_limit
-        self._patience = patience
+        self._timeout = patience
         self._log = log
         self._thread: _LoopThread | None = None
         self._sessions: Sequence[McpSession] = ()
@@ -216,9 +216,9 @@ class McpTools(Sequence[LocalTool]):
         thread = self._thread
         if thread is None:
             return
-        sessions = [McpSession(name, one, self._patience, self._log) for name, one in self._servers.items()]
+        sessions = [McpSession(name, one, self._timeout, self._log) for name, one in self._servers.items()]
         for session in sessions:
-            thread.keep(session.start(), session.close)
+            thread.register(session.start(), session.close)
         results = await asyncio.gather(*(session.opened for session in sessions), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -229,10 +229,10 @@ class McpTools(Sequence[LocalTool]):
         """Return the tools; those that are still the same are the same objects."""
         listed = tuple(session.tools for session in self._sessions)
         if len(listed) != len(self._listed) or any(a is not b for a, b in zip(listed, self._listed, strict=True)):
-            self._listed, self._tools = listed, tuple(self._made())
+            self._listed, self._tools = listed, tuple(self._build_tools())
         return self._tools
 
-    def _made(self) -> Iterator[LocalTool]:
+    def _build_tools(self) -> Iterator[LocalTool]:
         taken: set[str] = set()
         if any(session.has_resources for session in self._sessions):
             taken |= {LIST, READ}
@@ -285,7 +285,7 @@ class _ListResources(LocalTool):
 
     def run(self, arguments: JSONObject, context: ToolContext) -> object:  # noqa: ARG002  as every tool
         """List them."""
-        sessions = self._tools.of(_word(arguments, "server"))
+        sessions = self._tools.of(_text_argument(arguments, "server"))
 
         async def listed() -> list[JSON]:
             return [
@@ -319,13 +319,13 @@ class _ReadResource(LocalTool):
 
     def check(self, arguments: JSONObject) -> None:
         """See that a URI is there."""
-        if not _word(arguments, "uri"):
+        if not _text_argument(arguments, "uri"):
             raise ToolError("`uri`: required, a text")
 
     def run(self, arguments: JSONObject, context: ToolContext) -> object:  # noqa: ARG002  as every tool
         """Read it; of several servers, the first that has it tells."""
-        sessions = self._tools.of(_word(arguments, "server"))
-        uri = _word(arguments, "uri") or ""
+        sessions = self._tools.of(_text_argument(arguments, "server"))
+        uri = _text_argument(arguments, "uri") or ""
 
         async def read() -> object:
             for session in sessions[:-1]:
@@ -344,11 +344,11 @@ class _LoopThread:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: asyncio.Event | None = None
-        self._kept: list[tuple[asyncio.Task[None], Callable[[], None]]] = []
-        self._begun = threading.Event()
+        self._registered: list[tuple[asyncio.Task[None], Callable[[], None]]] = []
+        self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="xenoglot-mcp", daemon=True)
         self._thread.start()
-        self._begun.wait()
+        self._started.wait()
 
     def submit(self, asked: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         """Have a coroutine run there."""
@@ -356,9 +356,9 @@ class _LoopThread:
             raise ToolError("the conversations with MCP servers are closed")
         return asyncio.run_coroutine_threadsafe(asked(), self._loop)
 
-    def keep(self, task: asyncio.Task[None], close: Callable[[], None]) -> None:
+    def register(self, task: asyncio.Task[None], close: Callable[[], None]) -> None:
         """Have `close` called at the end, and `task` waited for."""
-        self._kept.append((task, close))
+        self._registered.append((task, close))
 
     def stop(self) -> None:
         """End, when all tasks have."""
@@ -369,12 +369,12 @@ class _LoopThread:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._ending = asyncio.Event()
-        self._begun.set()
+        self._started.set()
         await self._ending.wait()
-        for _, close in self._kept:
+        for _, close in self._registered:
             close()
-        if self._kept:
-            await asyncio.gather(*(task for task, _ in self._kept), return_exceptions=True)
+        if self._registered:
+            await asyncio.gather(*(task for task, _ in self._registered), return_exceptions=True)
 
 
 def _name(server: str, tool: str, taken: set[str]) -> str:
@@ -388,6 +388,6 @@ def _name(server: str, tool: str, taken: set[str]) -> str:
     return name
 
 
-def _word(arguments: JSONObject, name: str) -> str | None:
+def _text_argument(arguments: JSONObject, name: str) -> str | None:
     value = arguments.get(name)
     return value if isinstance(value, str) and value else None
