@@ -70,6 +70,8 @@ class Target(Struct, frozen=True, kw_only=True):
     """Whether `top_k`, `min_p` and `repetition_penalty` are supported, in a dialect that does not define them."""
     cache_marks: bool = False
     """Whether cache marks are supported, in a dialect in which not every server accepts them."""
+    thought_signatures: bool = False
+    """Whether Gemini's thought signatures are accepted, in a dialect that is not theirs (`extra_content.google`)."""
     custom_tools: bool | None = None
     """Whether free-text tools are supported, in a dialect in which not every server accepts them; otherwise each is
     written as a function of one string."""

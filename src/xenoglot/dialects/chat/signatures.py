@@ -8,13 +8,13 @@ without them loses its reasoning within a loop of tools.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
 from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.reasoning import FORMATS
-from xenoglot.model.content import Extra, Refusal, Text
+from xenoglot.model.content import Extra, Reasoning, Refusal, Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,12 +47,28 @@ def carry_unsigned(part: Text | Refusal | ToolCall, where: str, losses: Losses) 
     losses.carry(extra, where, NAME)
 
 
-def message_signature(words: Sequence[tuple[str, Part]], losses: Losses) -> JSONObject:
-    """Return the field of a message for the signature of its words, each given with its path.
+def unsigned(part: Part) -> Part:
+    """Return words without their signature, which is written elsewhere; any other part as it is."""
+    extra = part.extra if isinstance(part, Text) and _signature_of(part) is not None else None
+    if extra is None:
+        return part
+    rest = {key: value for key, value in extra.fields.items() if key != _SIGNATURE}
+    return replace(part, extra=replace(extra, fields=rest))
 
-    A message has one: that of the last words that are signed.
+
+def is_seal_alone(part: Part) -> TypeGuard[Reasoning]:
+    """Whether a part is a signature of its maker's and nothing else."""
+    if not isinstance(part, Reasoning) or part.text is not None or part.summary or part.encrypted is not None:
+        return False
+    return part.signature is not None and part.origin is not None and part.origin.dialect == _MAKER
+
+
+def message_signature(parts: Sequence[tuple[str, Part]], losses: Losses) -> JSONObject:
+    """Return the field of a message for the signature of its words, each given with its path, or for one alone.
+
+    A message has one: the last.
     """
-    signed = [(at, signature) for at, part in words if isinstance(part, Text) and (signature := _signature_of(part))]
+    signed = [(at, signature) for at, part in parts if (signature := _message_signature(part))]
     for at, _ in signed[:-1]:
         losses.dropped(at, _SIGNATURE, "a message has one signature, that of its last text")
     return _written(signed[-1][1], signed[-1][0], losses) if signed else {}
@@ -65,6 +81,12 @@ def is_signature(value: JSON) -> bool:
             return len(value) == len(inner) == 1
         case _:
             return False
+
+
+def _message_signature(part: Part) -> str | None:
+    if is_seal_alone(part):
+        return part.signature
+    return _signature_of(part) if isinstance(part, Text) else None
 
 
 def _signature_of(part: Text | Refusal | ToolCall) -> str | None:

@@ -17,6 +17,7 @@ from xenoglot.dialects.chat.fast.frequent_shapes import write_plain
 from xenoglot.dialects.chat.parts import encode_part
 from xenoglot.dialects.chat.reasoning import history_fields
 from xenoglot.dialects.chat.request_limits import ID_LIMIT, TOOL_ERROR
+from xenoglot.dialects.chat.signatures import is_seal_alone, message_signature, unsigned, with_signature
 from xenoglot.dialects.chat.tool_calls import encode_function_call
 from xenoglot.dialects.chat.tools import tool_name
 from xenoglot.model.content import Audio, File, Image, Opaque, Text, ToolResult
@@ -187,8 +188,9 @@ class MessageEncoder:
         if not self._crossing.home:
             note_order(message.content, where, self._losses)
         fields: JSONObject = {"role": "assistant", **self._named(message)}
+        signature = self._take_signature(parts)
         fields |= history_fields(parts.thoughts, self._crossing)
-        fields |= self._content(parts.words, message, where)
+        fields |= self._content(parts.words, message, where) | signature
         fields |= refusal_field(parts)
         for at, refusal in parts.refusals:
             if not refusal.text:
@@ -199,6 +201,16 @@ class MessageEncoder:
         blanks = {key: value for key, value in form.get("blanks", {}).items() if key not in fields}
         said = [(where, part) for part in message.content]
         self._add(blanks | fields, said, message, where)
+
+    def _take_signature(self, parts: AssistantFields) -> JSONObject:
+        """Return the field for the signature of a message, which is taken out of `parts`."""
+        if not self._crossing.target.thought_signatures:
+            return {}
+        signature = message_signature([*parts.thoughts, *parts.words], self._losses)
+        if signature:
+            parts.words = [(at, unsigned(part)) for at, part in parts.words]
+            parts.thoughts = [(at, part) for at, part in parts.thoughts if not is_seal_alone(part)]
+        return signature
 
     def _calls(self, parts: AssistantFields) -> JSONObject:
         calls: list[JSONObject] = []
@@ -212,6 +224,8 @@ class MessageEncoder:
             if part.cache is not None:
                 self._losses.dropped(at, "cache", "a call takes no cache mark")
             call = part if self._crossing.home else complete(part)
+            if self._crossing.target.thought_signatures:
+                call = with_signature(call, at, self._losses)
             calls.append(call_item(call, self._id(part.id, at), name, at, self._losses))
         return {"tool_calls": calls} if calls else {}
 
