@@ -59,6 +59,23 @@ CASES = [
     pytest.param("<c>call:now{a:1,", "stop", [{"call": "now", "arguments": '{"a": 1}'}], id="stopped behind a value"),
     pytest.param("<c>call:now{a:<q>x<q", "length", [{"call": "now", "arguments": '{"a": "x<q'}], id="cut in a string"),
     pytest.param(
+        "<c>call:now{a:<q>x}</c>", "stop", [{"call": "now", "arguments": '{"a": "x"}'}], id="no closing quote"
+    ),
+    pytest.param("<c>call:now{a:<q>x}</c>", "length", [{"call": "now", "arguments": '{"a": "x}</c>'}], id="cut there"),
+    pytest.param(
+        "<c>call:now{a:<q>x}</c> y<q>}</c>",
+        "stop",
+        [{"call": "now", "arguments": '{"a": "x}</c> y"}'}],
+        id="the end of a call in a string",
+    ),
+    pytest.param(
+        f"<c>call:now{{a:<q>{'}' * 99}<q>}}</c>",
+        "stop",
+        [{"call": "now", "arguments": f'{{"a": "{"}" * 99}"}}'}],
+        id="many braces at the end of a string",
+    ),
+    pytest.param("<c>call:now{a:'x'}</c>", "stop", [{"call": "now", "arguments": '{"a": "x"}'}], id="single quotes"),
+    pytest.param(
         "<c>call:now{a:[<q>x<q>", "stop", [{"call": "now", "arguments": '{"a": ["x"'}], id="stopped in a list"
     ),
     pytest.param("<c>call:now{a:1</c>", "stop", [{"call": "now", "arguments": '{"a": 1}'}], id="no brace at the end"),

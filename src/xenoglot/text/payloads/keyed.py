@@ -24,6 +24,14 @@ DEEPEST: Final = 32
 _NAME = re.compile(r"[^\s{}()<>|]+")
 _KEY = re.compile(r"[^\s{}\[\]<>|:,\"]+")
 _BARE = re.compile(r"[^,{}\[\]()<]+")
+_SINGLE = re.compile(r"'(.*)'", re.DOTALL)
+_TEXT: Final = frozenset({"string"})
+_BLANK = re.compile(r"\s+")
+_TAIL: Final = "}])\t\r\n "
+"""What may be the end of the arguments, after a string whose closing quote is missing."""
+
+_MOST_HELD: Final = 64
+
 _MEMBER = re.compile(r",\s{0,16}[^\s{}\[\]<>|:,]{1,64}:")
 _MOST_AHEAD: Final = 256
 """Characters behind a comma that are looked at for the quote of a string that began without one."""
@@ -33,7 +41,8 @@ class Keyed(Struct, frozen=True, kw_only=True):
     """`prefix` name, then an object as in JSON, but that keys are bare and strings between `quote`s.
 
     Keys in quotes, and strings in those of JSON or none at all, are read too; so are parentheses in place of the
-    braces or around them, a prefix without its word (`:`), and a string that only ends in its quote.
+    braces or around them, a prefix without its word (`:`), a string that only ends in its quote, one between single
+    quotes, and one as the last value whose closing quote is missing.
     """
 
     quote: str
@@ -128,7 +137,7 @@ class _Reader:
         self.between = False
         if (yield from section.accept((self._quote,))):
             parts: list[str] = []
-            yield from self._quoted(parts.append)
+            yield from self._quoted(parts.append, last=False)
             key = "".join(parts)
         elif (yield from section.peek()) == '"':
             key = yield from json_text.name(section)
@@ -143,7 +152,7 @@ class _Reader:
             raise MismatchError
         yield from section.blank()
         if (yield from section.accept((self._quote,))):
-            yield from self._string(schema)
+            yield from self._string(schema, last=depth == 1)
         else:
             yield from self._unquoted(schema, depth)
         self.between = depth == 1
@@ -162,45 +171,79 @@ class _Reader:
             case _:
                 yield from self._bare(schema, depth)
 
-    def _string(self, schema: JSON) -> Reading:
+    def _string(self, schema: JSON, *, last: bool) -> Reading:
         section = self._section
         admitted = kinds(schema, self._root)
         if admitted is None or "string" in admitted:
             section.arguments('"')
-            yield from self._quoted(lambda text: section.arguments(escaped(text)))
+            yield from self._quoted(lambda text: section.arguments(escaped(text)), last=last)
             section.arguments('"')
             return
         parts: list[str] = []
-        yield from self._quoted(parts.append)
+        yield from self._quoted(parts.append, last=last)
         section.arguments(typed("".join(parts), schema, self._root))
 
-    def _quoted(self, emit: Callable[[str], None]) -> Reading:
-        """Read up to the closing quote, and that."""
-        section = self._section
+    def _quoted(self, emit: Callable[[str], None], *, last: bool) -> Reading:
+        """Read up to the closing quote, and that; it may be missing where the string may be the `last` value."""
+        section, held = self._section, ""
         while True:
-            yield from section.peek()
+            try:
+                yield from section.peek()
+            except IncompleteInputError:
+                emit(held)
+                raise
             if text := section.run(self._in_quotes):
-                emit(text)
+                text = held + text
+                size = max(len(text.rstrip(_TAIL)), len(text) - _MOST_HELD) if last else len(text)
+                emit(text[:size])
+                held = text[size:]
             elif (yield from section.accept((self._quote,), blanks=False)):
+                emit(held)
                 return
+            elif last and (yield from section.at_stop()):
+                ended, passed = yield from self._markup()
+                if ended:
+                    return
+                emit(held + passed)
+                held = ""
             else:
-                emit(section.take(1))
+                emit(held + section.take(1))
+                held = ""
+
+    def _markup(self) -> Generator[None, None, tuple[bool, str]]:
+        """Read markers that end the call, and blanks; return whether nothing else follows, and what was read."""
+        section, passed = self._section, ""
+        try:
+            while (yield from section.peek()).isspace() or (yield from section.at_stop()):
+                passed += section.run(_BLANK) or section.take_stop()
+        except IncompleteInputError:
+            return section.stopped, passed
+        return False, passed
 
     def _bare(self, schema: JSON, depth: int) -> Reading:
         """Read a number, a word, or a string without its quotes, or without the first of them."""
         section = self._section
         ends = self._end if depth == 1 else ""
         said, quoted = "", ""
-        while not quoted and (char := (yield from section.peek())) not in f"{{}}[]{ends}":
-            if (char == "," and (depth > 1 or (yield from self._parts()))) or (yield from section.at_stop()):
-                break
-            quoted = yield from section.accept((self._quote,), blanks=False)
-            said += "" if quoted else section.run(_BARE) or section.take(1)
+        admitted = kinds(schema, self._root)
+        try:
+            while not quoted and (char := (yield from section.peek())) not in f"{{}}[]{ends}":
+                if (char == "," and (depth > 1 or (yield from self._parts()))) or (yield from section.at_stop()):
+                    break
+                quoted = yield from section.accept((self._quote,), blanks=False)
+                said += "" if quoted else section.run(_BARE) or section.take(1)
+        except IncompleteInputError:
+            if said and admitted == _TEXT:  # nothing tells that it is over but the end of the answer
+                section.arguments(f'"{escaped(said)}' + ('"' if section.stopped else ""))
+                self.between = depth == 1
+            raise
         if not said and not quoted:
             raise MismatchError
-        admitted = kinds(schema, self._root)
-        textual = quoted and (admitted is None or "string" in admitted)
-        section.arguments(f'"{escaped(said)}"' if textual else typed(said.strip(), schema, self._root))
+        textual = admitted is None or "string" in admitted
+        if textual and (single := _SINGLE.fullmatch(said.strip())) is not None:
+            section.arguments(f'"{escaped(single[1])}"')
+        else:
+            section.arguments(f'"{escaped(said)}"' if textual and quoted else typed(said.strip(), schema, self._root))
 
     def _parts(self) -> Generator[None, None, bool]:
         """Return whether the comma that stands here parts two members, and is none of a string without its quotes."""

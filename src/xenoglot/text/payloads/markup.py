@@ -162,13 +162,11 @@ class _Call:
         """Read one parameter behind its opening tag, and the tag behind it."""
         form, section = self._form, self._section
         name, mark = self._unclosed().get(opening) or (yield from self._key())
-        if not mark:
-            return (yield from self._after_key(name))
-        yield from self._stray(form.name_end)
-        following = yield from self._valueless()
-        if following is not None:
-            section.lost(name, "its key had no value")
-            return following
+        if mark or not (yield from section.accept(form.value)):
+            following = (yield from self._after_name()) if mark else (yield from self._after_key())
+            if following is not None:
+                section.lost(name, "its key had no value" if mark else "its key had no end")
+                return following
         if name in self._given:
             section.lost(name, "it was given before")
             return (yield from self._read_value(_Emitter(_ignored, str)))
@@ -240,7 +238,7 @@ class _Call:
         name = (yield from word(self._section, _KEY)).strip()
         return name, (yield from self._section.accept(self._form.name_end))
 
-    def _after_key(self, name: str) -> Generator[None, None, str]:
+    def _after_key(self) -> Generator[None, None, str]:
         """Return the tag after a key that has no end: the call goes on or ends there.
 
         Raises:
@@ -249,8 +247,11 @@ class _Call:
         following = yield from self._following()
         if not following and (following is None or self._form.loose):
             raise MismatchError
-        self._section.lost(name, "its key had no end")
         return following
+
+    def _after_name(self) -> Generator[None, None, str | None]:
+        yield from self._stray(self._form.name_end)
+        return (yield from self._valueless())
 
     def _unclosed(self) -> dict[str, tuple[str, str]]:
         """Return the tags of declared parameters that are not given yet, each with its name and what ends that.
@@ -279,7 +280,8 @@ class _Call:
         abrupt = self._form.parameter if self._form.abrupt else ()
         ends = () if self._form.loose else self._form.call_end
         closers = (*closers, *garbled, *unclosed, *abrupt, *ends)
-        plain = re.compile("[^" + "".join({re.escape(closer[0]) for closer in closers}) + "]+")
+        firsts = {closer[0] for closer in closers} | ({"<"} if section.stops else set())
+        plain = re.compile("[^" + "".join(map(re.escape, firsts)) + "]+")
         while True:
             try:
                 yield from section.peek()
@@ -290,16 +292,27 @@ class _Call:
                 raise
             if text := section.run(plain):
                 value.add(text)
-            elif closer := (yield from section.accept(closers, blanks=False)):
-                found, passed = yield from self._closed(closer, garbled, (*unclosed, *abrupt))
-                if found is not None:
-                    value.end()
-                    return found
+                continue
+            found, passed = yield from self._ending(closers, garbled, (*unclosed, *abrupt))
+            if found is not None:
+                value.end()
+                return found
+            if passed:
                 value.add(passed)
-            elif section.at_cut(closers):
-                section.take(len(section.rest))
-            else:
-                value.add(section.take(1))
+
+    def _ending(
+        self, closers: tuple[str, ...], garbled: tuple[str, ...], others: tuple[str, ...]
+    ) -> Generator[None, None, tuple[str | None, str]]:
+        """Return the tag behind a value if it ends here (`None`: it does not), and what was read of the value."""
+        section = self._section
+        if closer := (yield from section.accept(closers, blanks=False)):
+            return (yield from self._closed(closer, garbled, others))
+        if not self._form.loose and (yield from section.at_stop()):
+            return (yield from self._last(""))
+        if section.at_cut(closers):
+            section.take(len(section.rest))
+            return None, ""
+        return None, section.take(1)
 
     def _closed(
         self, closer: str, garbled: tuple[str, ...], others: tuple[str, ...]
