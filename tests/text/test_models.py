@@ -228,7 +228,7 @@ KNOWN: Final = {
     "dots": ("rednote-hilab/dots.llm1.inst",),
     "apriel16": ("ServiceNow-AI/Apriel-1.6-15b-Thinker",),
     "inkling": ("thinkingmachines/Inkling",),
-    "muse_glimmer": ("muse-glimmer:latest",),
+    "muse_glimmer": ("muse-glimmer:latest", "meta/muse-spark-1.2"),
     "plamo3": ("pfnet/plamo-3-nict-8b-base",),
     "apriel": ("ServiceNow-AI/Apriel-1.5-15b-Thinker",),
     "pangu": ("FreedomIntelligence/openPangu-Embedded-7B-V1.1",),

@@ -1,13 +1,15 @@
 """Parser for Muse Glimmer: every message has a recipient: `self` for reasoning, `user` for text, or a tool.
 
 Words that go before a call are for `commentary`. The prompt ends in `<|start|>assistant`, so the first header lacks
-that, and so may the one behind a thought whose end was forgotten. What stands in a message to a tool is a section of
-calls in tags. Source: https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go
+that, and so may those behind the end of a message, or a thought whose end was forgotten. What stands in a message to
+a tool is a section of calls in tags. Source: https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from xenoglot.text.parser.scanner import MarkerScanner
 from xenoglot.text.parser.text_parser import MarkerParser
@@ -22,25 +24,28 @@ if TYPE_CHECKING:
 
 _START: Final = "<|start|>assistant"
 _MESSAGE: Final = "<|message|>"
-_ENDS: Final = ("<|eom|>", "<|eot|>")
-_THINK: Final = f"{_START} to=self{_MESSAGE}"
+_NEXT: Final = "<|eom|>"
+_ENDS: Final = (_NEXT, "<|eot|>")
+_SELF: Final = f" to=self{_MESSAGE}"
+_THINK: Final = f"{_START}{_SELF}"
 _SECTION: Final = "<atem:function_calls>"
 
-FORM: Final = CallSyntax(
-    begin=(_SECTION,),
-    end=("</atem:function_calls>",),
-    place="start",
-    payload=Markup(
-        call=('<atem:invoke name="',),
-        call_name_end=('">', *(f'{_MESSAGE * count}">' for count in (1, 2)), _MESSAGE),
-        call_end=("</atem:invoke>",),
-        parameter=('<atem:parameter name="',),
-        name_end=('">',),
-        parameter_end=("</atem:parameter>",),
-        trim="nothing",
-    ),
+_END: Final = ("</atem:function_calls>",)
+_CALL: Final = '<atem:invoke name="'
+_MARKUP: Final = Markup(
+    call=(_CALL,),
+    call_name_end=('">', *(f'{_MESSAGE * count}">' for count in (1, 2)), _MESSAGE),
+    call_end=("</atem:invoke>",),
+    parameter=('<atem:parameter name="',),
+    name_end=('">',),
+    parameter_end=("</atem:parameter>",),
+    trim="nothing",
 )
+
+FORM: Final = CallSyntax(begin=(_SECTION,), end=_END, place="start", payload=_MARKUP)
 """How calls are written, at the start of a message to any recipient: models confuse recipients."""
+_LONE: Final = CallSyntax(open=(_CALL,), end=_END, place="start", payload=replace(_MARKUP, call=()))
+"""A call whose section is forgotten."""
 
 
 class GlimmerParser:
@@ -85,14 +90,25 @@ def _recipients(declared: DeclaredTools) -> Iterator[str]:
 
 
 def _syntax(headers: tuple[str, ...], bare: tuple[str, ...]) -> Syntax:
-    """Return the form of an answer whose messages begin with one of `headers`, or, behind a thought, of `bare`."""
-    others = tuple(header for header in headers if header != _THINK)
+    """Return the form of an answer whose messages begin with one of `headers`.
+
+    Behind the end of a message, or a thought without its end, they may begin with one of `bare`.
+    """
+    others = [header for header in headers if header != _THINK]
+    others += [f"{_NEXT}{blank}" for head in bare if head != _SELF for blank in (head, head[1:])]
+    others += [f"{_NEXT}{_MESSAGE}"]
+    close = (*_ENDS, *others)
+    until = (*bare, *(f"\n{head[1:]}" for head in bare))
     return Syntax(
         name="muse_glimmer",
         title="",
         source="",
         calls=(FORM,),
-        thoughts=(ReasoningSyntax(open=(_THINK,), close=(*_ENDS, *others), until=bare, place="anywhere"),),
-        headers=others,
+        slips=(_LONE,),
+        thoughts=(
+            ReasoningSyntax(open=(_THINK,), close=close, until=until, place="anywhere"),
+            ReasoningSyntax(open=(_SELF, _SELF[1:]), close=close, until=until),
+        ),
+        headers=(*others, _NEXT),
         dropped=_ENDS,
     )

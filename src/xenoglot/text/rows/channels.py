@@ -142,13 +142,14 @@ _HARMONY: Final = Syntax(
 
 _GLIMMER: Final = Syntax(
     name="muse_glimmer",
-    title="Muse Glimmer",
+    title="Muse Glimmer, Muse Spark",
     source="https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go",
     note=(
         "Every message has a recipient: `self` for thoughts, `user` for words, a tool for its calls. A call counts at "
-        "the start of a message alone; a name may have its namespace before it, `read.read`."
+        "the start of a message alone; a name may have its namespace before it, `read.read`. The start of a header "
+        "may be missing, and the section around a call."
     ),
-    models=("*muse-glimmer*", "*glimmer*"),
+    models=("*muse-glimmer*", "*glimmer*", "*muse-spark*"),
     calls=(glimmer.FORM,),
     own=glimmer.GlimmerParser,
     opens=("to=self<|message|>", "to=user<|message|>"),
