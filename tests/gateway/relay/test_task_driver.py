@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tests.backends.raw_server import turns
 from tests.gateway.running_gateway import TIMEOUT, RunningGateway, config_for, read_all, read_until
 from tests.gateway.scripted_backends import FIRST_EVENTS, PATHS, BlockingBackend
 from tests.gateway.test_faults import ERROR_EVENTS, FINAL_CHUNK, post
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.settings import ServerSettings
+from xenoglot.gateway.relay.task_driver import QueuedOutput
 from xenoglot.model.events import BlockEnded, Finished
 from xenoglot.model.response import Finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from xenoglot.gateway.http.exchange import Exchange
 
 PINGS = {"/v1/chat/completions": b": ping\n\n", "/v1/messages": b'event: ping\ndata: {"type":"ping"}\n\n'}
 ENDING = (BlockEnded(), Finished(finish=Finish(reason="stop")))
@@ -55,3 +60,62 @@ def test_silence_is_bridged(
     assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
     assert (b"Hel" in heard) == bool(begun)
     assert backend.cancelled.wait(TIMEOUT)
+
+
+class SlowExchange:
+    """Notes what is sent, in order; a write waits until the client reads."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes | str] = []
+        self.reads = asyncio.Event()
+
+    async def start(self, status: int, _headers: object) -> None:
+        self.sent.append(f"head {status}")
+
+    async def write(self, data: bytes) -> None:
+        self.sent.append(data)
+        await self.reads.wait()
+
+    async def end(self, data: bytes = b"") -> None:
+        self.sent.append(data + b"|")
+
+    def abort(self) -> None:
+        self.sent.append("abort")
+
+
+async def test_what_is_queued_leaves_in_order_whoever_sends_it() -> None:
+    exchange = SlowExchange()
+    output = QueuedOutput(cast("Exchange", exchange))
+
+    def heartbeat() -> float:
+        output.open(200, ())
+        output.put(b"heartbeat")
+        return output.loop.time() + 3600.0
+
+    output._beat(heartbeat)  # its task is made, and has not begun
+    output.put(b"event")
+    sending = asyncio.ensure_future(output.flush())
+    await turns()
+    assert (exchange.sent, output.paused) == (["head 200", b"heartbeat"], True)
+    output.put(b"half")
+    output.abort()
+    exchange.reads.set()
+    await sending
+    output.stop()
+    await turns()
+    assert (exchange.sent, output.paused) == (["head 200", b"heartbeat", b"event", b"half", "abort"], False)
+
+
+async def test_no_heartbeat_is_sent_beside_a_write_that_waits() -> None:
+    exchange = SlowExchange()
+    output = QueuedOutput(cast("Exchange", exchange))
+    output.put(b"event")
+    sending = asyncio.ensure_future(output.flush())
+    await turns()
+    tasks = asyncio.all_tasks()
+    output._beat(lambda: output.loop.time() + 3600.0)
+    assert asyncio.all_tasks() == tasks
+    exchange.reads.set()
+    await sending
+    output.stop()
+    assert exchange.sent == [b"event"]

@@ -167,7 +167,7 @@ class _Relay:
 
     async def stream(self) -> None:
         """Answer piece by piece."""
-        output = _QueuedOutput(self._exchange)
+        output = QueuedOutput(self._exchange)
         clock = output.loop.time
         relay = AnswerRelay(self._envelope, output, clock, self._started, self._interval)
         answer: Answer | None = None
@@ -217,7 +217,7 @@ async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
             yield piece.events
 
 
-class _QueuedOutput:
+class QueuedOutput:
     """What an answer sends, in order, each part as long as the client takes for it. Heartbeats are sent in a task."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -275,7 +275,7 @@ class _QueuedOutput:
         self._exchange.abort()
 
 
-async def _pass(answer: Answer, relay: AnswerRelay, output: _QueuedOutput) -> None:
+async def _pass(answer: Answer, relay: AnswerRelay, output: QueuedOutput) -> None:
     """Relay what is read of `answer`, to its end or its failure.
 
     Raises:
