@@ -11,6 +11,9 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+REFUSED = (FailureError, LossError, WireError, RecursionError)
+"""Errors of a request or an answer that cannot be sent: `refusal` makes a failure of them. Any other is a bug."""
+
 
 @contextmanager
 def refusing() -> Generator[None]:

@@ -1,14 +1,14 @@
-"""A request on its way through without a task: who hears of it calls it, and nothing waits.
+"""Relays a request without a task: callbacks of the event loop do all of it, and nothing waits.
 
 Theory of operation. A task costs its making, a future and a wake-up for every read, and each frame between the loop and
 the codec; for a stream of small events that is more than codecs and sockets together. So here the loop's own callbacks
-do the work: the client's connection begins the request (`gateway.api.fast_path`), the upstream's connection tells of
+do the work: the client's connection starts the request (`gateway.api.fast_path`), the upstream's connection calls for
 each read, and what a read makes leaves in one write. A client that is slower than that pauses the upstream.
 
-Until the answer has begun nothing of it is consumed. So whatever is out of the ordinary by then (a refusal, a failure,
-a silence that needs a sign of life) is handed over as it is to the coroutines of `gateway.relay.task_driver`, in a
-task: they know how to try again, and elsewhere, and how to tell of a failure. They are the law; what passes here is
-told in the same words, by `gateway.relay.envelope`. Once it has begun, an answer can only go on, end, or fail.
+Until the answer has started (`codec.responses.answer_start`) nothing of it is consumed. So whatever is out of the
+ordinary by then (a refusal, a failure, a silence that needs a heartbeat) is handed over as it is to the coroutines of
+`gateway.relay.task_driver`, in a task: they can retry, and call other targets. After that an answer can only go on,
+end, or fail. What is sent of it then is decided by `gateway.relay.answer`, for both drivers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class PushAnswer(Protocol):
-    """How the answer to a request passes."""
+    """The answer to a request, as its reads are relayed."""
 
     begun: bool
 
@@ -63,9 +63,10 @@ class PushServices(NamedTuple):
 
 
 class PushRelay:
-    """One request on its way: begun by `start`, over when it is no longer among those in flight."""
+    """One request: begun by `start`, over when it is no longer among those in flight."""
 
     __slots__ = (
+        "_answer",
         "_asked",
         "_attempt",
         "_broken_off",
@@ -75,7 +76,6 @@ class PushRelay:
         "_relay",
         "_requests",
         "_silence",
-        "_way",
         "asking",
         "client",
         "dialect",
@@ -110,7 +110,7 @@ class PushRelay:
         """Whether a task that is to do the rest is to be told that it may not."""
         self._dialling: asyncio.Task[Asked] | None = None
         self._silence: asyncio.TimerHandle | None = None
-        self._way: PushAnswer | None = None
+        self._answer: PushAnswer | None = None
 
     def start(self) -> None:
         """Ask the target."""
@@ -172,7 +172,7 @@ class PushRelay:
         else:  # a task has been made already that does the rest, and has not begun
             self._broken_off = True
 
-    # What the ways ask.
+    # What the answer calls.
 
     def hand_over(self) -> None:
         """Leave the answer, which has not begun, to a task, as it is."""
@@ -191,7 +191,7 @@ class PushRelay:
     def over(self) -> None:
         """The response is complete, or broken off."""
         self._detach()
-        self._way = self._asked = None  # or they would hold each other, for the collector to find
+        self._answer = self._asked = None  # or they would hold each other, for the collector to find
         self._hold.over()
         self._requests.observer.write(self.record)
         self._requests.passed(self)
@@ -205,19 +205,19 @@ class PushRelay:
         self._hold.began(self.loop.time() - self.started)
 
     def _look(self) -> None:
-        asked, way = self._asked, self._way
+        asked, answer = self._asked, self._answer
         if asked is None:
             return
-        if way is None:
-            way = self._begin(asked)
-            if way is None:
+        if answer is None:
+            answer = self._begin(asked)
+            if answer is None:
                 self.hand_over()
                 return
-            self._way = way
-        way.look()
+            self._answer = answer
+        answer.look()
 
     def _begin(self, asked: Asked) -> PushAnswer | None:
-        """Return how the answer passes, whose head is here; `None` where that is not for us to see."""
+        """Return what relays the answer, whose head is here; `None` where that needs a task."""
         if asked.head is None or asked.head.status != OK or asked.head.values(b"content-encoding"):
             return None
         attempt, streams = self._attempt, self.asking.request.stream
@@ -273,7 +273,7 @@ class PushRelay:
     def _leave_to(self, begun: Callable[[], Awaitable[Answer]]) -> None:
         """Have a task go on from what `begun` gives, which is the answer of the target that was asked."""
         self._detach()
-        self._way = None
+        self._answer = None
 
         async def go_on() -> None:
             if self.client.gone or self._broken_off:
@@ -304,8 +304,8 @@ class PushRelay:
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None
-        if self._way is not None:
-            self._way.stop()
+        if self._answer is not None:
+            self._answer.stop()
         if self._asked is not None:
             self._asked.told(None)
 
@@ -318,8 +318,8 @@ class PushRelay:
             self.reply.close()
         elif self._asked is not None:
             self._asked.abandon()
-        way, self._way = self._way, None
-        if way is not None and way.begun:
+        answer, self._answer = self._answer, None
+        if answer is not None and answer.begun:
             self._hold.over()
         else:
             self._hold.drop()

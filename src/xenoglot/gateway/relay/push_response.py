@@ -1,13 +1,13 @@
-"""A whole answer as it passes without a task: when all of it is here, it is written in the client's words."""
+"""A whole answer without a task: when all of it is here, it is written in the client's dialect."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.offload import LARGE
-from xenoglot.codec.invalid_request import refusal
+from xenoglot.codec.invalid_request import REFUSED, refusal
 from xenoglot.codec.loss import Losses
-from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.errors import FailureError
 from xenoglot.gateway.relay.envelope import OK
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ class NonStreamingRelay:
 
     begun = False
 
-    def __init__(self, passage: Sink, attempt: Attempt, reply: UpstreamResponse, limits: RateLimits | None) -> None:
-        self._passage = passage
+    def __init__(self, sink: Sink, attempt: Attempt, reply: UpstreamResponse, limits: RateLimits | None) -> None:
+        self._sink = sink
         self._remote = attempt.remote
-        self._dialect = passage.dialect
+        self._dialect = sink.dialect
         self._reply = reply
         self._limits = limits
         self._call = attempt.call
@@ -33,50 +33,50 @@ class NonStreamingRelay:
         self._recorder = attempt.recorder
 
     def look(self) -> None:
-        """Pass the answer on if it is all here; leave one that fails to those who can try again."""
+        """Send the answer if it is all here; leave one that fails to a task, which may retry."""
         data = self._reply.whole
         if data is None:
             if self._reply.stands_still:
-                self._passage.hand_over()
+                self._sink.hand_over()
             return
         if len(data) >= LARGE:  # it is decoded in a thread, for which a task waits
-            self._passage.hand_over()
+            self._sink.hand_over()
             return
-        if self._glimpsed(data):
+        if self._is_noted(data):
             self._begin()
-            self._tell(data)
+            self._send(data)
             return
         try:
             response = self._response(data)
-        except (FailureError, LossError, WireError, RecursionError):
-            self._passage.hand_over()
+        except REFUSED:
+            self._sink.hand_over()
             return
         self._begin()
         if self._recorder is not None:
             self._recorder.note(response)
         try:
             body = self._body(data, response)
-        except (FailureError, LossError, WireError, RecursionError) as error:
-            self._passage.break_down(FailureError(refusal(error)))
+        except REFUSED as error:
+            self._sink.break_down(FailureError(refusal(error)))
         else:
-            self._tell(body)
+            self._send(body)
 
     def stop(self) -> None:
         """Nothing is under way."""
 
     def _begin(self) -> None:
-        self._passage.began()
+        self._sink.began()
         self.begun = True
 
-    def _glimpsed(self, data: bytes) -> bool:
+    def _is_noted(self, data: bytes) -> bool:
         """Note what the log wants to know of bytes that pass on, if that is all there is to be seen in them."""
         glimpse = self._dialect.glimpse if self._verbatim else None
         seen = None if glimpse is None else glimpse(data)
         if seen is None:
             return False
-        usage, self._passage.record.finish = seen
+        usage, self._sink.record.finish = seen
         if usage is not None:
-            self._passage.record.used(usage)
+            self._sink.record.used(usage)
         return True
 
     def _response(self, data: bytes) -> Response:
@@ -96,12 +96,12 @@ class NonStreamingRelay:
             FailureError: it is no whole answer.
             LossError: it cannot be told without a loss, and there may be none. `WireError` and `RecursionError` alike.
         """
-        envelope = self._passage.envelope
+        envelope = self._sink.envelope
         envelope.note(response)
         return data if self._verbatim else envelope.body(response)
 
-    def _tell(self, body: bytes) -> None:
-        passage = self._passage
-        passage.client.open(OK, passage.envelope.begin_whole(self._limits, len(body)))
-        passage.client.finish(body)
-        passage.over()
+    def _send(self, body: bytes) -> None:
+        sink = self._sink
+        sink.client.open(OK, sink.envelope.begin_whole(self._limits, len(body)))
+        sink.client.finish(body)
+        sink.over()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from xenoglot.backends.offload import LARGE
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
-from xenoglot.codec.invalid_request import refusal
+from xenoglot.codec.invalid_request import REFUSED, refusal
 from xenoglot.codec.responses.answer_start import AnswerStart
-from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.errors import FailureError
 from xenoglot.gateway.relay.answer import AnswerRelay
 from xenoglot.gateway.relay.task_driver import parts
 from xenoglot.gateway.upstream.preserve_reasoning import Recording
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from xenoglot.model.limits import RateLimits
 
 Stage_ = TypeVar("Stage_", GuardedReader, PassthroughMonitor)
-
-_REFUSED = (FailureError, LossError, WireError, RecursionError)
-"""Errors of an answer that cannot be sent; any other is a bug."""
 
 
 class _StreamRelay(Generic[Stage_]):
@@ -122,13 +119,13 @@ class _StreamRelay(Generic[Stage_]):
 
     def _fail(self, error: Exception) -> None:
         """Report an error to the client; leave it to a task where nothing has been sent, or where it is a bug."""
-        if not isinstance(error, _REFUSED):
+        if not isinstance(error, REFUSED):
             self._sink.break_down(error)
             return
         self._reply.close()
         try:
             self._relay.fail(refusal(error))
-        except _REFUSED as again:
+        except REFUSED as again:
             self._sink.break_down(FailureError(refusal(again)))
         except Exception as bug:  # noqa: BLE001  as above
             self._sink.break_down(bug)
