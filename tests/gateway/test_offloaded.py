@@ -19,7 +19,7 @@ from xenoglot.backends.offload import LARGE, of_loop
 from xenoglot.codec.json import json_io, slices
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import build_gateway
-from xenoglot.gateway.relay import task_driver
+from xenoglot.gateway.relay import answer as answer_relay
 from xenoglot.gateway.relay.answer import AnswerRelay
 from xenoglot.testing.script import Respond
 from xenoglot.testing.upstream import Upstream
@@ -215,7 +215,7 @@ def test_r51_a_whole_answer_is_streamed_a_few_events_at_a_time(monkeypatch: pyte
     usual, _ = asyncio.run(passed(case))
     assert written == [max(written)]
     events = written.pop()
-    monkeypatch.setattr(task_driver, "MOST_EVENTS", most)
+    monkeypatch.setattr(answer_relay, "MOST_EVENTS", most)
     answered, _ = asyncio.run(passed(case))
     assert (answered.status, NAMES.sub(b"", answered.body)) == (200, NAMES.sub(b"", usual.body))
     assert (sum(written), max(written)) == (events, min(most, events))

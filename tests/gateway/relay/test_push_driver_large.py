@@ -17,7 +17,8 @@ from xenoglot.backends import stream_guard
 from xenoglot.backends.offload import LARGE, Made, Offload
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.framing.stream_writer import StreamWriter
-from xenoglot.gateway.relay import push_stream, response_ids, task_driver
+from xenoglot.gateway.relay import answer as answer_relay
+from xenoglot.gateway.relay import push_stream, response_ids
 from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def test_the_loop_decodes_no_large_frame_and_sends_few_events_at_once(
     trace = played(harness, client, "chat", steps("chat", cut))
     assert [line["failure"] for line in trace.access_log] == [None]
     assert max(decoded) < LARGE
-    assert max(written, default=0) <= task_driver.MOST_EVENTS
+    assert max(written, default=0) <= answer_relay.MOST_EVENTS
     (told,) = trace.responses
     assert told is not None
     assert told.body.count(b'"c') >= 2_500
@@ -140,7 +141,7 @@ def test_a_large_frame_is_told_as_a_small_one(  # noqa: PLR0913, PLR0917  the ca
         with monkeypatch.context() as patch:
             for module in (stream_guard, push_stream):
                 patch.setattr(module, "LARGE", 400)
-            patch.setattr(task_driver, "MOST_EVENTS", 2)
+            patch.setattr(answer_relay, "MOST_EVENTS", 2)
 
             async def scenario(run: ScenarioRun, script: tuple[Step, ...] = script) -> None:
                 run.harness.upstream.script(script)

@@ -23,7 +23,7 @@ Whatever follows half a frame would be read as a part of it: so nothing of ours 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from xenoglot.errors import FailureError
 from xenoglot.gateway.relay.envelope import OK
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from xenoglot.model.limits import RateLimits
 
 State: TypeAlias = Literal["held", "open", "ended"]
+
+MOST_EVENTS: Final = 1024
+"""Events that are written at once: some 5 ms."""
 
 
 class ResponseOutput(Protocol):
@@ -234,3 +237,10 @@ class AnswerRelay:
     def _abort(self) -> None:
         self.state = "ended"
         self._output.abort()
+
+
+def parts(events: Sequence[Event]) -> Sequence[Sequence[Event]]:
+    """Return `events` in parts that are written at once; those of a whole answer, or of a large frame, are many."""
+    if len(events) <= MOST_EVENTS:
+        return (events,)
+    return [events[at : at + MOST_EVENTS] for at in range(0, len(events), MOST_EVENTS)]

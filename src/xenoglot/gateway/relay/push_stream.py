@@ -14,8 +14,7 @@ from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.codec.invalid_request import REFUSED, refusal
 from xenoglot.codec.responses.answer_start import AnswerStart
 from xenoglot.errors import FailureError
-from xenoglot.gateway.relay.answer import AnswerRelay
-from xenoglot.gateway.relay.task_driver import parts
+from xenoglot.gateway.relay.answer import AnswerRelay, parts
 from xenoglot.gateway.upstream.preserve_reasoning import Recording
 from xenoglot.model.events import TextDelta
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_body import BodyReader
-from xenoglot.gateway.relay.answer import AnswerRelay
+from xenoglot.gateway.relay.answer import AnswerRelay, parts
 from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
 from xenoglot.gateway.routing.default_model import with_model
 from xenoglot.gateway.upstream.call import UpstreamCall, passed_on
@@ -48,10 +48,6 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
-
-
-MOST_EVENTS: Final = 1024
-"""Events that are written at once: some 5 ms."""
 
 
 class StartedCall(NamedTuple):
@@ -300,10 +296,3 @@ async def _pass(answer: Answer, relay: AnswerRelay, output: QueuedOutput) -> Non
                 return
         relay.finish()
     await output.flush()
-
-
-def parts(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:
-    """Return `batch` in parts that are written at once; one of a whole answer, or of a large frame, is long."""
-    if len(batch) <= MOST_EVENTS:
-        return (batch,)
-    return [batch[at : at + MOST_EVENTS] for at in range(0, len(batch), MOST_EVENTS)]
