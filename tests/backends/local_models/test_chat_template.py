@@ -123,7 +123,7 @@ CALLING = request_of("Rain?", turn("assistant", "I look.", CALL), turn("tool", r
             PLAIN,
             request_of(turn("assistant", FREE, HALF), turn("user", result("no", call_id="2", failed=True))),
             '<assistant><tool_call>\n{"name":"note","arguments":{"input":"as is"}}\n</tool_call>\n'
-            '<tool_call>\n{"name":"look","arguments":"{\\"at\\":"}\n</tool_call>'
+            '<tool_call>\n{"name":"look","arguments":{"arguments":"{\\"at\\":"}}\n</tool_call>'
             '<user><tool_result name="note" error>\nno\n</tool_result><assistant>',
             [
                 "$.messages[0].content[0] tool call approximated",

@@ -12,26 +12,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.local_models.unsupported import NAME
-from xenoglot.codec.json.json_io import decode_json, to_text
-from xenoglot.codec.opaque import name_of
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
-    Audio,
-    File,
-    Nested,
     Opaque,
-    Part,
-    Plain,
     Reasoning,
-    Refusal,
-    Text,
     ToolCall,
     ToolResult,
 )
+from xenoglot.text.chat_template import TextReader, arguments_object, call_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
@@ -80,7 +73,7 @@ class TemplateMessage(Struct, frozen=True, kw_only=True):
         """Return it as templates take it (https://huggingface.co/docs/transformers/chat_templating)."""
         message: JSONObject = {"role": self.role, "content": self.text}
         if self.calls:
-            message["tool_calls"] = [_called(call) for call in self.calls]
+            message["tool_calls"] = [call_message(call.id, call.name, _arguments(call)) for call in self.calls]
         if self.thought:
             message["reasoning_content"] = self.thought
         if self.result is not None:
@@ -168,6 +161,7 @@ class _Reading:
         self._names = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
         self._form = form
         self._losses = losses
+        self._texts = TextReader(NAME, "the model", losses, self._call)
 
     def turns(self, message: Message, index: int) -> Iterator[TemplateMessage]:
         """Yield the results in a message, then all else that it says."""
@@ -188,14 +182,14 @@ class _Reading:
                     self._losses.approximated(place, "reasoning", "the model's template decides whether it is told")
                     turn = replace(turn, thought=f"{turn.thought}{thought}")
                 case _:
-                    words.append(self._words(part, place))
+                    words.append(self._texts.text(part, place))
         turn = replace(turn, text="\n".join(text for text in words if text))
         if turn.text or turn.calls or turn.thought:
             yield turn
 
     def _result(self, result: ToolResult, where: str) -> TemplateMessage:
         name = result.name or self._names.get(result.call_id)
-        text = "\n".join(text for part in result.content if (text := self._words(part, where)))
+        text = self._texts.joined(result.content, where)
         if self._form.calls:
             if result.is_error:
                 self._losses.emulated(where, "is_error", "the text begins with `[tool error]`")
@@ -204,27 +198,9 @@ class _Reading:
         self._losses.approximated(where, "tool result", "told in words")
         return TemplateMessage(role="user", text=_told(name, text, failed=bool(result.is_error)))
 
-    def _words(self, part: Part, where: str) -> str:
-        match part:
-            case Text(text=text, extra=extra) | Refusal(text=text, extra=extra):
-                self._losses.carry(extra, where, NAME)
-                return text
-            case ToolCall():
-                self._losses.approximated(where, "tool call", "told in words")
-                return f"<tool_call>\n{to_text({'name': part.name, 'arguments': _arguments(part)})}\n</tool_call>"
-            case File(source=Plain(text=text)):
-                return text
-            case File(source=Nested(parts=parts)):
-                return self._joined(parts, where)
-            case Audio(transcript=str(text)) | Opaque(text=str(text)):
-                self._losses.approximated(where, _kind(part), "its text replaces it")
-                return text
-            case _:
-                self._losses.dropped(where, _kind(part), "the model reads text only")
-                return ""
-
-    def _joined(self, parts: Iterable[Part], where: str) -> str:
-        return "\n".join(text for part in parts if (text := self._words(part, where)))
+    def _call(self, call: ToolCall, where: str) -> str:
+        self._losses.approximated(where, "tool call", "told in words")
+        return f"<tool_call>\n{to_text({'name': call.name, 'arguments': _arguments(call)})}\n</tool_call>"
 
 
 def _told(name: str | None, text: str, *, failed: bool) -> str:
@@ -233,20 +209,5 @@ def _told(name: str | None, text: str, *, failed: bool) -> str:
     return f"<tool_result{named}{' error' if failed else ''}>\n{text}\n</tool_result>"
 
 
-def _called(call: ToolCall) -> JSON:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
-
-
-def _arguments(call: ToolCall) -> JSON:
-    """Return the arguments as templates want them: an object; what is none stays the text that the model wrote."""
-    if call.kind == "custom":
-        return {"input": call.arguments}
-    try:
-        arguments: JSON = decode_json(call.arguments or "{}")
-    except WireError:
-        return call.arguments
-    return arguments if isinstance(arguments, dict) else call.arguments
-
-
-def _kind(part: Part) -> str:
-    return name_of(part)
+def _arguments(call: ToolCall) -> JSONObject:
+    return {"input": call.arguments} if call.kind == "custom" else arguments_object(call.arguments)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.requests.custom_tools import PARAMETERS
 from xenoglot.codec.requests.names import qualified
 from xenoglot.codec.target import Target
 from xenoglot.dialects.chat import CHAT
 from xenoglot.engine.prompting.text_turns import DEFAULT_SYSTEM, reduced
-from xenoglot.errors import WireError
 from xenoglot.model.request import Request
+from xenoglot.text.chat_template import arguments_object, call_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +65,10 @@ def _message(message: JSONObject) -> JSONObject:
     if "tool_call_id" in message:
         said["tool_call_id"] = message["tool_call_id"]
     if calls := message.get("tool_calls"):
-        said["tool_calls"] = [_call(call) for call in calls]
+        functions = [(call["id"], call["function"]) for call in calls]
+        said["tool_calls"] = [
+            call_message(one, called["name"], arguments_object(called["arguments"])) for one, called in functions
+        ]
     return said
 
 
@@ -76,19 +78,8 @@ def _text(content: JSON) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _call(call: JSONObject) -> JSONObject:
-    spoken = call["function"]
-    arguments = _arguments(spoken["arguments"])
-    return {"id": call["id"], "type": "function", "function": {"name": spoken["name"], "arguments": arguments}}
-
-
-def _arguments(text: str) -> JSONObject:
-    """Return arguments as an object, for templates write them themselves; what is none stands in one."""
-    try:
-        value = decode_json(text or "{}")
-    except WireError:
-        value = text
-    return value if isinstance(value, dict) else {"arguments": value}
+def _call(call_id: str, function: JSONObject) -> JSONObject:
+    return call_message(call_id, function["name"], arguments_object(function["arguments"]))
 
 
 def _joined(said: Iterable[JSONObject]) -> list[JSONObject]:

@@ -11,22 +11,16 @@ from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import to_text
-from xenoglot.codec.opaque import name_of
 from xenoglot.model.content import (
-    Audio,
-    File,
-    Nested,
-    Opaque,
-    Plain,
-    Refusal,
     Text,
     ToolCall,
     ToolResult,
 )
 from xenoglot.model.request import Message
+from xenoglot.text.chat_template import TextReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
@@ -128,6 +122,7 @@ class _Reading:
         self._repeated = {name for name, times in called.items() if times > 1}
         self._calls: dict[str, ToolCall] = {}
         self._losses = losses
+        self._texts = TextReader(ENGINE, "the embedded model", losses, self._call)
 
     def message(self, message: Message, index: int) -> Iterator[_Piece]:
         """Yield the results in a message, then its words."""
@@ -141,7 +136,7 @@ class _Reading:
             if isinstance(part, ToolResult):
                 yield _Piece("user", self._result(part, place), result=True)
             else:
-                words.append(self._part(part, place))
+                words.append(self._texts.text(part, place))
         if said := "\n".join(text for text in words if text):
             yield _Piece(ROLES[message.role], said)
 
@@ -155,11 +150,11 @@ class _Reading:
         for number, part in enumerate(message.content):
             place = f"{where}.content[{number}]"
             if isinstance(part, ToolResult):
-                content = (Text(text=self._join(part.content, place)),)
+                content = (Text(text=self._texts.joined(part.content, place)),)
                 parts.append(replace(part, content=content, cache=None, extra=None))
             elif isinstance(part, ToolCall):
                 parts.append(replace(part, cache=None, extra=None))
-            elif text := self._part(part, place):
+            elif text := self._texts.text(part, place):
                 parts.append(Text(text=text))
         return Message(role=message.role, content=tuple(parts))
 
@@ -169,44 +164,13 @@ class _Reading:
         if call and call.name in self._repeated:
             name += f"({call.arguments})"
         verb = "failed" if result.is_error else "returned"
-        text = self._join(result.content, where)
+        text = self._texts.joined(result.content, where)
         return f"The function {name} {verb}: {text}" if name else f"The function {verb}: {text}"
 
-    def _join(self, parts: Iterable[Part], where: str) -> str:
-        return "\n".join(text for part in parts if (text := self._part(part, where)))
-
-    def _part(self, part: Part, where: str) -> str:
-        match part:
-            case Text(text=text, extra=extra) | Refusal(text=text, extra=extra):
-                self._losses.carry(extra, where, ENGINE)
-                return text
-            case ToolCall():
-                return self._call(part)
-            case File(source=Plain(text=text)):
-                return text
-            case File(source=Nested(parts=parts)):
-                return self._join(parts, where)
-            case _:
-                return self._lost(part, where)
-
-    def _call(self, call: ToolCall) -> str:
+    def _call(self, call: ToolCall, _where: str) -> str:
         """Return a call as the model is asked to write it; nothing where its result tells of it."""
         self._calls[call.id] = call
         if call.id in self._answered:
             return ""
         name, arguments = to_text(call.name), call.arguments if call.kind == "function" else to_text(call.arguments)
         return f'{{"name": {name}, "arguments": {arguments or "{}"}}}'
-
-    def _lost(self, part: Part, where: str) -> str:
-        """Return what words there are for something that is none."""
-        match part:
-            case Audio(transcript=str(transcript)):
-                self._losses.approximated(where, "audio", "the embedded model reads its transcript")
-                return transcript
-            case Opaque(text=str(text)):
-                self._losses.approximated(where, name_of(part), "the embedded model reads it as text")
-                return text
-            case _:
-                kind = name_of(part)
-                self._losses.dropped(where, kind, "the embedded model reads text only")
-                return ""
