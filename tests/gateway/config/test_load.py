@@ -266,6 +266,16 @@ def test_all_mistakes_are_told_at_once() -> None:
             id="framing-header",
         ),
         pytest.param(
+            {"upstreams": {"main": MAIN | {"headers": {"Expect": "other.example"}}}},
+            "upstreams.main.headers.Expect: belongs to the connection, and is written by the gateway",
+            id="expect-framing-header",
+        ),
+        pytest.param(
+            {"upstreams": {"main": MAIN | {"headers": {"Keep-Alive": "other.example"}}}},
+            "upstreams.main.headers.Keep-Alive: belongs to the connection, and is written by the gateway",
+            id="keep-alive-framing-header",
+        ),
+        pytest.param(
             {"upstreams": {"main": MAIN | {"deadlines": {"idle": 0.0}}}},
             "upstreams.main.deadlines.idle: found 0.0; expected more than 0 seconds",
             id="no-time",
