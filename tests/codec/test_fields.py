@@ -138,6 +138,15 @@ def test_a_word_that_is_not_known_is_left() -> None:
     assert (table.read(reader, {}), reader.rest()) == ({}, {"tier": "gold"})
 
 
+def test_a_field_that_two_rows_have_is_read_once() -> None:
+    rows = (Field("tier", "tier", read=words({"std": "default"})), Field("tier", "speed", read=words(("fast",))))
+    table = Fields(Draw, "$", rows)
+    reader = Reader({"tier": "std", "speed": "fast"})
+    assert (table.read(reader, {}), reader.rest()) == ({"tier": "default"}, {"speed": "fast"})
+    reader = Reader({"tier": "gold", "speed": "fast"})
+    assert (table.read(reader, {}), reader.rest()) == ({"tier": "fast"}, {"tier": "gold"})
+
+
 def written(value: Draw, form: JSONObject, target: Target, *, home: bool) -> tuple[JSONObject, list[str]]:
     losses, body = Losses(), dict[str, JSON]()
     TABLE.write(value, body, form, EncodeContext(losses, target, home))

@@ -208,15 +208,10 @@ class Fields:
             return {}
         found: JSONObject = {}
         for key in [key for key in left if key in readings]:
-            if left.get(key) is None:
-                continue
             name, take, takes = readings[key]
-            if not takes:
-                value = take(reader, key, form)
-            elif name not in found:
-                value = _first(takes, reader, form)
-            else:
+            if name in found or left.get(key) is None:
                 continue
+            value = _first(takes, reader, form) if takes else take(reader, key, form)
             if value is not None:
                 found[name] = value
         return found
@@ -241,9 +236,9 @@ class Fields:
 
     def write_plain(self, value: Struct, body: JSONObject) -> None:
         """Write the fields of the table that are set into `body` as they are: no row has a writer or several names."""
-        for row, one in zip(self._writings, self._written(value), strict=True):
+        for key, one in zip(self._plain, self._written(value)):  # noqa: B905  both have one item for each row
             if one is not None:
-                body[row.key] = one
+                body[key] = one
 
     def _write(self, row: _Writing, given: JSON, body: JSONObject, form: JSONObject, context: EncodeContext) -> None:
         name, key, spelled, server_key, when, write, neutral = row
@@ -264,8 +259,8 @@ class Fields:
         """Record each field of `value` that is set, requests something and is not supported."""
         if not self.unsupported or (given := self._values(value)) == self._unset:
             return
-        for name, one, unset, neutral in zip(self.unsupported, given, self._unset, self._neutral, strict=True):
-            if one not in (unset, neutral):
+        for name, one, unset, neutral in zip(self.unsupported, given, self._unset, self._neutral):  # noqa: B905  as above
+            if one != unset and one != neutral:  # noqa: PLR1714  a tuple costs more
                 losses.dropped(self._where, name, self._texts.no_field)
 
     def documented(self, prefix: str = "") -> Iterator[FieldSummary]:
@@ -378,4 +373,7 @@ def _getter(names: tuple[str, ...]) -> Callable[[Struct], tuple[JSON, ...]]:
     """Return a function that gets all these attributes as a tuple, however few they are."""
     if len(names) > 1:
         return attrgetter(*names)
-    return lambda value: tuple(getattr(value, name) for name in names)
+    if not names:
+        return lambda _value: ()
+    get = attrgetter(*names)
+    return lambda value: (get(value),)
