@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 USUAL = "smollm2-135m-instruct"
 TAUGHT = "taught"
-TEMPLATE = Path(__file__).parent / "templates" / "calls.jinja"
+TEMPLATE = Path(__file__).parent / "prompting" / "calls.jinja"
 
 CITIES = ["Paris", "Rome", "Oslo"]
 PARAMETERS: JSONObject = {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.engine.server.weights import Weights
 
-THINKING = replace(SHAPE, template=(Path(__file__).parent / "templates" / "thoughts.jinja").read_text("utf-8"))
+THINKING = replace(SHAPE, template=(Path(__file__).parent / "prompting" / "thoughts.jinja").read_text("utf-8"))
 SCHEMA = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
 FORM = OutputFormat(kind="json_schema", schema=SCHEMA)
 QUESTION = "Where is the Louvre?"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.templates.pieces import CHATML, HERMES, MISTRAL, MUSING, UNHEARD
+from tests.engine.prompting.chat_templates import CHATML, HERMES, MISTRAL, MUSING, UNHEARD
 from xenoglot.engine.prompting.call_formats import PLAIN
 from xenoglot.engine.server.model_traits import UNTAUGHT, ChatTemplate, ModelTraits, has_thoughts, thinks, traits_of
 from xenoglot.errors import ConfigurationError
