@@ -200,7 +200,7 @@ def document(found: Report, scenarios: Sequence[Scenario]) -> str:
     pairs = [(client, upstream) for client in names() for upstream in names()]
     main = [row for row in made if not _in_matrix(row.scenario)]
     about = "; ".join(f"{name}: {value}" for name, value in found.machine.items())
-    parts = [f"{about}.\n", report.markdown(report.GOAL_HEADS, report.goal_cells(_goals(found, scenarios)))]
+    parts = [f"{about}.\n", report.sections(_goals(found, scenarios)), "### All figures\n"]
     starts = [[each.gateway, "", f"{each.seconds:.3f}", f"{each.idle_mb:.0f}"] for each in found.starts]
     if starts:
         parts.append(report.markdown(("gateway", "", "start to first 200, s", "idle, MB"), starts))

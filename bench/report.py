@@ -51,12 +51,21 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True):
-    """A goal, what was found, and whether that is within it."""
+    """A goal, what was found, and whether that is within it; `scenario` is the one that measures it, if one alone does.
+
+    A goal that is not met is a target.
+    """
 
     what: str
     found: str
     limit: str
     met: bool
+    scenario: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command that measures it."""
+        return f'make bench ARGS="--only {self.scenario}"' if self.scenario else "make bench"
 
 
 def rows(scenarios: Iterable[Scenario], results: Sequence[Result]) -> list[Row]:
@@ -126,8 +135,8 @@ def _verdict(scenario: Scenario, goal: Goal, row: Row) -> Verdict:
     what = f"{scenario.title}: {_WORDS[goal.measure]}"
     word = "at least" if goal.least else "at most"
     if value is None:
-        return Verdict(what, row.reason or "-", f"{word} {goal.limit:g}", met=False)
-    return Verdict(what, figure(value), f"{word} {goal.limit:g}", met=goal.met(value))
+        return Verdict(what, row.reason or "-", f"{word} {goal.limit:g}", met=False, scenario=scenario.name)
+    return Verdict(what, figure(value), f"{word} {goal.limit:g}", met=goal.met(value), scenario=scenario.name)
 
 
 def figure(value: float) -> str:
@@ -217,6 +226,19 @@ GOAL_HEADS: Final = ("goal", "limit", "found", "met")
 def goal_cells(found: Sequence[Verdict]) -> list[list[str]]:
     """Return goals as the words of a table, under `GOAL_HEADS`."""
     return [[each.what, each.limit, each.found, "yes" if each.met else "NO"] for each in found]
+
+
+PAGE_HEADS: Final = ("what", "limit", "command", "measured")
+
+
+def sections(found: Sequence[Verdict]) -> str:
+    """Return the goals that are met and the targets that are not as two sections of a page."""
+    parts = []
+    for title, met in (("Goals that are met", True), ("Targets that are not met", False)):
+        cells = [[each.what, each.limit, f"`{each.command}`", each.found] for each in found if each.met is met]
+        table = markdown(PAGE_HEADS, cells, words=3) if cells else "None.\n"
+        parts.append(f"### {title}\n\n{table}")
+    return "\n".join(parts)
 
 
 def matrix(

@@ -83,6 +83,20 @@ def test_a_goal_that_is_missed_says_no() -> None:
     assert [cells[-1] for cells in report.goal_cells(verdicts)] == ["NO", "NO", "NO", "yes"]
 
 
+def test_goals_that_are_met_are_apart_from_targets_that_are_not() -> None:
+    verdicts = [
+        report.Verdict("a token: CPU, times nginx", "1.15", "at most 1.25", met=True, scenario="paced-1000"),
+        report.Verdict("import xenoglot, ms", "120", "at most 100", met=False),
+    ]
+    met, _, missed = report.sections(verdicts).partition("### Targets that are not met")
+    assert met == (
+        "### Goals that are met\n\n| what | limit | command | measured |\n| --- | --- | --- | ---: |\n"
+        '| a token: CPU, times nginx | at most 1.25 | `make bench ARGS="--only paced-1000"` | 1.15 |\n\n'
+    )
+    assert missed.splitlines()[-1] == "| import xenoglot, ms | at most 100 | `make bench` | 120 |"
+    assert report.sections([]).count("None.") == 2
+
+
 def test_the_start_has_goals_too() -> None:
     verdicts = report.start_verdicts(Begun("xenoglot", 0.2, 41.0), 90.0)
     assert [(verdict.found, verdict.met) for verdict in verdicts] == [("0.2", True), ("41", False), ("90", True)]
