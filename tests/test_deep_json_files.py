@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent.screen import asked_lines
+from xenoglot.agent.screen import call_lines
 from xenoglot.agent.session.session_records import decode
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
@@ -69,4 +69,4 @@ def test_deep_lines_of_a_history_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_deep_arguments_are_shown_to_whoever_allows_the_call() -> None:
-    assert any("[[[" in line for line in asked_lines(ToolCall(id="a", name="look", arguments=DEEP)))
+    assert any("[[[" in line for line in call_lines(ToolCall(id="a", name="look", arguments=DEEP)))

@@ -94,7 +94,7 @@ def test_a_run_goes_on_by_itself_and_is_followed(capsys: pytest.CaptureFixture[s
         name = agent("-", *run_command(server), stdin=f"my prompt {SECRET}").strip()
         server.wait(lambda: len(server.requests) == 1)
         ((pid, session),) = stored_sessions().running()
-        assert session.begun.id == name
+        assert session.started.id == name
         assert cli.main(["agent", "--ps"]) == 0
         listed = capsys.readouterr().out
         assert listed.split()[:2] == [str(pid), name]

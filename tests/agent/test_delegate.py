@@ -13,7 +13,7 @@ import pytest
 from tests.agent.scripted_agent import ALL, assert_valid, text_answer, tool_call_answer, tool_results
 from xenoglot import cli
 from xenoglot.agent.agent import Agent, AgentSettings
-from xenoglot.agent.delegate import MOST_BESIDE, MOST_ROUNDS, Delegation
+from xenoglot.agent.delegate import MOST_PARALLEL, MOST_ROUNDS, Delegation
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.agent.session.session_files import Sessions
@@ -141,10 +141,10 @@ async def test_no_more_than_four_run_beside_each_other(tmp_path: Path) -> None: 
         delegated(*((name, []) for name in names)),
         text_answer("ok"),
         parts={name: [text_answer(name)] for name in names},
-        held=MOST_BESIDE,
+        held=MOST_PARALLEL,
     )
     result = await delegating(tmp_path, model).work("go", ignore)
-    assert (result.text, model.most, sorted(model.asked)) == ("ok", MOST_BESIDE, names)
+    assert (result.text, model.most, sorted(model.asked)) == ("ok", MOST_PARALLEL, names)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_no_other_is_begun_when_three_have_failed(tmp_path: Path) -> None:
         delegated(*((name, []) for name in names)),
         text_answer("ok"),
         parts={name: [REFUSED] for name in names},
-        held=MOST_BESIDE,
+        held=MOST_PARALLEL,
     )
     agent = delegating(tmp_path, model)
     await agent.work("go", ignore)

@@ -30,7 +30,7 @@ from xenoglot.tools.tool import LocalTool, SchemaTool, ToolError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xenoglot.agent.hooks import Moment
+    from xenoglot.agent.hooks import HookEvent
     from xenoglot.model.response import Response
 
 READ: tuple[str, dict[str, object]] = ("read_file", {"path": "a.txt"})
@@ -38,7 +38,7 @@ PATIENCE = 120.0
 SECRET = "sk-a-secret-of-ours"
 
 
-def hook(on: Moment, program: str, tools: tuple[str, ...] = ("*",), seconds: float = 60.0) -> Hook:
+def hook(on: HookEvent, program: str, tools: tuple[str, ...] = ("*",), seconds: float = 60.0) -> Hook:
     """Return a hook that runs a Python program, which has the event as `event`."""
     start = "import json, sys; event = json.load(sys.stdin); "
     return Hook(on=on, command=(sys.executable, "-c", start + program), tools=tools, seconds=seconds)

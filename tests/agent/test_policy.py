@@ -15,7 +15,7 @@ import pytest
 from tests.agent.scripted_agent import ALL, text_answer, tool_call_answer, tool_results
 from xenoglot import cli
 from xenoglot.agent.permissions import Permissions, tools_for
-from xenoglot.agent.policy import OWN, Policy, checked, policy_of
+from xenoglot.agent.policy import BUILT_IN, Policy, checked, policy_of
 from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
@@ -97,7 +97,7 @@ def test_tools_from_outside_are_meant_by_their_names_and_by_where_they_are_from(
 
 
 def test_the_names_that_patterns_are_compared_with_are_those_of_the_tools(tmp_path: Path) -> None:
-    assert tuple(tool.spec.name for tool in tools_for(Workspace(tmp_path), ALL, environ={})) == OWN
+    assert tuple(tool.spec.name for tool in tools_for(Workspace(tmp_path), ALL, environ={})) == BUILT_IN
 
 
 def test_a_message_is_told_before_what_a_flag_adds(work: Callable[..., tuple[int, Scripted]]) -> None:

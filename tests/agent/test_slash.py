@@ -46,7 +46,7 @@ def here_in(folder: Path, session: SessionFile | None = None) -> slash.SlashCont
 
 
 def typed(here: slash.SlashContext, text: str) -> list[str]:
-    lines = slash.answered(here, text)
+    lines = slash.run_command(here, text)
     assert lines is not None
     return list(lines)
 
@@ -135,13 +135,13 @@ def test_what_is_there_is_told(tmp_path: Path) -> None:
 )
 def test_what_is_no_command_is_told_with_the_nearest(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        slash.answered(here_in(tmp_path), text)
+        slash.run_command(here_in(tmp_path), text)
     assert told in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["go", "/etc/hosts", "/var is full: why?", "a /help", "/Help me", "//"])
 def test_anything_else_is_a_prompt(tmp_path: Path, text: str) -> None:
-    assert slash.answered(here_in(tmp_path), text) is None
+    assert slash.run_command(here_in(tmp_path), text) is None
 
 
 async def test_a_model_is_changed_for_what_follows(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_provider_whose_key_is_there_is_the_usual_one() -> None:
     answers = ["", "", "9000", "no", "fast slow", "yes", "CLIENTS", "off"]
     made, questions, _ = run_init(answers, {"GROQ_API_KEY": KEY})
     who = UpstreamChoice(name="groq", provider="groq", key_env="GROQ_API_KEY")
-    assert made == InitAnswers(who=who, models=("fast", "slow"), port=9000, client_key_env="CLIENTS", store="off")
+    assert made == InitAnswers(upstream=who, models=("fast", "slow"), port=9000, client_key_env="CLIENTS", store="off")
     assert KEY not in "".join(questions) + render_config(made)
 
 
@@ -80,7 +80,7 @@ def test_wrong_answers_are_told_and_asked_again() -> None:
     answers += ["99999", "8081", "*", "maybe", "n", "", "postgresql://u:p@h/d", "memory"]
     made, _, told = run_init(answers, {})
     who = UpstreamChoice(name="main", base_url="http://127.0.0.1:9", dialect="messages", key_env="MY_KEY")
-    assert made == InitAnswers(who=who, models=("*",), embedded=False, port=8081, store="memory")
+    assert made == InitAnswers(upstream=who, models=("*",), embedded=False, port=8081, store="memory")
     assert [text for text in told if KEY in text] == []
     assert [text.split(", completions")[0] for text in told[1:]] == [
         "there is no provider `opnai`; did you mean `openai`?",
@@ -102,12 +102,12 @@ def test_the_models_of_a_server_are_shown() -> None:
 
 def test_a_setting_is_asked_for() -> None:
     made, questions, _ = run_init(["azure", "mine", "", "", "*", "", "", ""], {})
-    assert made.who is not None
-    assert made.who.settings == {"resource": "mine"}
+    assert made.upstream is not None
+    assert made.upstream.settings == {"resource": "mine"}
     assert questions[1] == "Azure OpenAI needs the name of the resource: [] "
     made, _, _ = run_init(["azure", "", "", "*", "", "", ""], {"AZURE_RESOURCE_NAME": "found"})
-    assert made.who is not None
-    assert made.who.settings == {}
+    assert made.upstream is not None
+    assert made.upstream.settings == {}
 
 
 def test_no_more_answers_write_nothing() -> None:
@@ -189,7 +189,7 @@ TEXT = some.text(some.characters(exclude_categories=["Cs"]), min_size=1, max_siz
 def test_whatever_is_said_is_what_the_file_says(models: list[str], url: str, embedded: bool) -> None:  # noqa: FBT001  drawn
     """No name or address gets out of its quotes."""
     answers = InitAnswers(
-        who=UpstreamChoice(name="main", base_url=f"http://{url}", dialect="chat"),
+        upstream=UpstreamChoice(name="main", base_url=f"http://{url}", dialect="chat"),
         models=tuple(models),
         embedded=embedded,
     )
@@ -204,4 +204,4 @@ def test_every_provider_makes_a_file_that_is_right() -> None:
         row = catalog.get(name)
         settings = {one: "value" for one, setting in row.settings.items() if not setting.default}
         who = UpstreamChoice(name="main", provider=name, settings=settings, key_env=row.key_env)
-        assert validate_answers(InitAnswers(who=who), {}, name).upstreams["main"].provider == name
+        assert validate_answers(InitAnswers(upstream=who), {}, name).upstreams["main"].provider == name

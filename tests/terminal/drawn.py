@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xenoglot.terminal.display.renderer import Look, Words
+    from xenoglot.terminal.display.renderer import StyleName, TextKind
 
 
 class Drawn:
@@ -18,31 +18,31 @@ class Drawn:
         self._open = ""
         self._look = ""
 
-    def write(self, text: str, look: Words = "said") -> None:
+    def write(self, text: str, look: TextKind = "said") -> None:
         """Words."""
         self._open += text
         self._look = "words" if look == "said" else look
 
-    def passing(self, text: str, *, waiting: bool = False) -> None:  # noqa: ARG002  nobody waits here
+    def status(self, text: str, *, waiting: bool = False) -> None:  # noqa: ARG002  nobody waits here
         """What holds for the moment."""
         self.passed.append(text)
 
-    def rest(self) -> None:
+    def end_text(self) -> None:
         """The end of the words."""
         if self._open:
             self.lines.append((self._look, self._open))
             self._open = ""
 
-    def line(self, text: str, look: Look = "said") -> None:
+    def line(self, text: str, look: StyleName = "said") -> None:
         """A line."""
-        self.rest()
+        self.end_text()
         self.lines.append((look, text))
 
-    def apart(self) -> None:
+    def space(self) -> None:
         """The person's turn."""
-        self.rest()
+        self.end_text()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Somebody else drew."""
 
 

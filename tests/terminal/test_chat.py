@@ -12,7 +12,7 @@ from xenoglot.client.async_ import AsyncClient
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.terminal.chat import LEAVE, Chat
+from xenoglot.terminal.chat import EXIT_HINT, Chat
 from xenoglot.terminal.conversation import Conversation
 from xenoglot.terminal.counts import ConversationUsage, format_tokens
 from xenoglot.tools.tool import tool
@@ -27,7 +27,7 @@ class Typing:
     """A face at which somebody types what was said before; an exception is a key."""
 
     def __init__(self, *typed: str | type[BaseException], interactive: bool = False) -> None:
-        self.canvas: Renderer = Drawn()
+        self.renderer: Renderer = Drawn()
         self.interactive = interactive
         self._typed = list(typed)
 
@@ -63,8 +63,8 @@ async def talk(
         made = [tool(one) for one in tools]  # type: ignore[call-overload]
         chat = Chat(client, face, Conversation(model="m"), tools=made, clock=Clock(0.5))
         answered = await chat.run()
-    assert isinstance(face.canvas, Drawn)
-    return face.canvas.lines, model, answered
+    assert isinstance(face.renderer, Drawn)
+    return face.renderer.lines, model, answered
 
 
 COMMANDS = [
@@ -148,7 +148,7 @@ async def test_a_run_that_failed_is_asked_again() -> None:
 
 async def test_keys_leave() -> None:
     lines, model, _ = await talk([KeyboardInterrupt, "/usage", KeyboardInterrupt, KeyboardInterrupt, "never read"])
-    assert [line for _, line in lines if line == LEAVE] == [LEAVE, LEAVE]
+    assert [line for _, line in lines if line == EXIT_HINT] == [EXIT_HINT, EXIT_HINT]
     assert model.requests == []
 
 

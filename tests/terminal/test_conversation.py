@@ -70,7 +70,7 @@ def test_a_run_that_was_stopped_is_marked(
     turns: tuple[Message, ...], kept: tuple[Message, ...], unanswered: Message | None
 ) -> None:
     conversation = conversation_of(*turns)
-    conversation.broken_off()
+    conversation.interrupted()
     assert conversation.turns == kept
     assert conversation.unanswered == unanswered
 
@@ -79,19 +79,19 @@ def test_a_question_without_an_answer_is_asked_again() -> None:
     conversation = conversation_of(*FULL, message_of("user", "one"))
     conversation.stopped([Reasoning(text="hm")])
     assert (conversation.turns, conversation.unanswered) == (FULL, message_of("user", "one"))
-    assert conversation.again() == message_of("user", "one")
+    assert conversation.retry() == message_of("user", "one")
     assert conversation.turns == (*FULL, message_of("user", "one"))
 
 
 def test_undo_and_again_go_by_questions_not_by_results() -> None:
     conversation = conversation_of(*FULL)
-    assert conversation.again() == FULL[0]
+    assert conversation.retry() == FULL[0]
     assert conversation.turns == FULL[:1]
     conversation.turns = FULL
     assert conversation.undo() == FULL[0]
     assert not conversation.turns
     assert conversation.undo() is None
-    assert conversation.again() is None
+    assert conversation.retry() is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from xenoglot.agent.hooks import MOST_FOLLOW_UPS
-from xenoglot.agent.sandbox.file_names import sayable
+from xenoglot.agent.sandbox.file_names import valid_text
 from xenoglot.agent.session.session_records import SessionSpend
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
@@ -45,8 +45,8 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
 class Agent:
     """Works on prompts in order. `session` stores the conversation; without a session nothing is stored.
 
-    `messages` is the conversation, `spent` its usage so far, including that of a resumed session; `manner` and `tools`
-    apply from the next prompt on.
+    `messages` is the conversation, `spent` its usage so far, including that of a resumed session. `settings` and
+    `tools` apply from the next prompt on.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Agent:
         self._client = client
         self.hooks = hooks
         self.tools = tools
-        self.manner = manner
+        self.settings = manner
         self._session = session
         self._run: AsyncRunStream | None = None
         self.messages: tuple[Message, ...] = () if session is None else session.session.messages
@@ -102,24 +102,24 @@ class Agent:
         feed: Callable[[RunEvent], object],
         approve: Callable[[ToolCall], bool | str | Approval | Awaitable[bool | str | Approval]] | None,
     ) -> RunResult:
-        said = Message(role="user", content=(Text(text=sayable(prompt)),))
+        said = Message(role="user", content=(Text(text=valid_text(prompt)),))
         self._add(said)
         run = self._client.run_stream(
             self.messages,
             self.hooked_tools,
-            system=self.manner.system,
-            max_rounds=self.manner.max_rounds,
-            budget=self.manner.budget,
+            system=self.settings.system,
+            max_rounds=self.settings.max_rounds,
+            budget=self.settings.budget,
             spent=self.spent,
-            compaction=self.manner.compaction,
+            compaction=self.settings.compaction,
             approve=approve,
-            **self.manner.options,
+            **self.settings.options,
         )
         self._run = run
         try:
             async with run:
                 async for event in run:
-                    self._keep(event, run)
+                    self._record(event, run)
                     feed(event)
         finally:
             self._run = None
@@ -147,12 +147,12 @@ class Agent:
         """The usage up to now, including the prompt in progress."""
         return self.spent if self._run is None else self._run.spent
 
-    def _keep(self, event: RunEvent, run: AsyncRunStream) -> None:
+    def _record(self, event: RunEvent, run: AsyncRunStream) -> None:
         match event:
             case MessagesAdded(messages=messages):
                 self._add(*messages)
             case Compacted(messages=messages):
-                self.rewrite(_spoken(messages))
+                self.rewrite(_without_system(messages))
             case RoundEnded():
                 self._account(run.spent, None)
             case _:
@@ -163,7 +163,7 @@ class Agent:
         result = run.result
         if result is None:
             return
-        messages = _spoken(result.messages)
+        messages = _without_system(result.messages)
         if messages != self.messages:
             self.rewrite(messages)
         self._account(result.spent, result.outcome)
@@ -185,7 +185,7 @@ class Agent:
             self._session.account(SessionSpend(spent=spent, outcome=outcome))
 
 
-def _spoken(messages: Sequence[Message]) -> tuple[Message, ...]:
+def _without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the conversation without the instructions before it: they are given anew with each prompt."""
     first = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     return tuple(messages[first:])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _COMMAND = (sys.executable, "-P", "-m", "xenoglot", "agent", "--detached")
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
-_PATIENCE = ((signal.SIGTERM, 10.0), (getattr(signal, "SIGKILL", signal.SIGTERM), 5.0))
+_END_SIGNALS = ((signal.SIGTERM, 10.0), (getattr(signal, "SIGKILL", signal.SIGTERM), 5.0))
 """What a process is sent, one after the other, and the seconds it has to end."""
 _TICK = 0.05
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigurationError("`--follow` goes with `--logs ID`")
     sessions = Sessions(folder_of(os.environ), Redactor())
     if options.detached:
-        return work(_given(), None)
+        return work(_read_options(), None)
     if options.background:
         return _start(options)
     if options.logs is not None:
@@ -92,7 +92,7 @@ def _prompt(options: argparse.Namespace) -> str:
     return prompt or ""
 
 
-def _given() -> argparse.Namespace:
+def _read_options() -> argparse.Namespace:
     """Return what this process is to do, as the one that started it says; behind it there is no more input."""
     try:
         options = argparse.Namespace(**json.loads(sys.stdin.buffer.read()))
@@ -103,7 +103,7 @@ def _given() -> argparse.Namespace:
     os.close(nothing)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
     signal.signal(signal.SIGTERM, _interrupt)
-    options.begun = _let_go
+    options.begun = _detach
     return options
 
 
@@ -112,7 +112,7 @@ def _interrupt(_: int, __: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def _let_go(session: Path) -> None:
+def _detach(session: Path) -> None:
     """Report the session to the parent process, and redirect output to the log."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     log = os.open(session.with_suffix(ENDING), flags, 0o600)
@@ -126,7 +126,7 @@ def _let_go(session: Path) -> None:
 def _list_running(sessions: Sessions) -> None:
     """Print the running sessions: process, session, start time, folder, and first prompt."""
     for pid, session in sessions.running():
-        begun = session.begun
+        begun = session.started
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(begun.created))
         title = for_log(session.title, LONGEST_TITLE)
         sys.stdout.write(f"{pid:>7}  {begun.id}  {day}  {for_log(Path(begun.workspace).name)}  {title}\n")
@@ -137,7 +137,7 @@ def _end(session: Path) -> None:
     pid = holder(session)
     if pid is None:
         raise ConfigurationError(f"no run of the session `{session.stem}` is there: `xenoglot agent --ps` lists them")
-    for number, seconds in _PATIENCE:
+    for number, seconds in _END_SIGNALS:
         try:
             os.kill(pid, number)
         except ProcessLookupError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.agent.sandbox.file_names import sayable, shown
+from xenoglot.agent.sandbox.file_names import shown, valid_text
 from xenoglot.errors import XenoglotError
 from xenoglot.model.content import Text
 from xenoglot.tools.budget import Budget
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME: Final = "delegate"
 MOST_TASKS: Final = 8
 MOST_ROUNDS: Final = 6
-MOST_BESIDE: Final = 4
+MOST_PARALLEL: Final = 4
 MOST_FAILURES: Final = 3
 """Tasks that fail before no other is begun."""
 
@@ -91,20 +91,20 @@ class Delegation:
             raise ToolError(f"`tasks`: found {len(tasks)}; {self._left} more may be delegated: do the rest yourself")
         self._left -= len(tasks)
         self._waiting, self._failures = len(tasks), 0
-        room = asyncio.Semaphore(MOST_BESIDE)
+        room = asyncio.Semaphore(MOST_PARALLEL)
         ends: dict[str, asyncio.Task[TaskResult]] = {}
         async with asyncio.TaskGroup() as group:
             for task in ordered:
                 before = {name: ends[name] for name in task.after}
-                ends[task.name] = group.create_task(self._done(task, before, room, context))
+                ends[task.name] = group.create_task(self._run_task(task, before, room, context))
         ended = {task.name: ends[task.name].result() for task in tasks}
         return ToolOutput(
-            content=(Text(text="\n\n".join(_told(ended))),),
+            content=(Text(text="\n\n".join(_describe(ended))),),
             is_error=all(end.outcome != "answered" for end in ended.values()),
             data=[{"name": name, "outcome": end.outcome, "text": end.text} for name, end in ended.items()],
         )
 
-    async def _done(
+    async def _run_task(
         self, task: Task, before: Mapping[str, asyncio.Task[TaskResult]], room: asyncio.Semaphore, context: ToolContext
     ) -> TaskResult:
         """Wait for what the task comes after, and do it."""
@@ -118,19 +118,19 @@ class Delegation:
                 ended = TaskResult(outcome="not run", text=f"{MOST_FAILURES} other tasks have failed")
             else:
                 context.progress(f"{task.name}: begins\n")
-                ended = await self._worked(task, earlier, context)
+                ended = await self._run_agent(task, earlier, context)
                 self._failures += ended.outcome != "answered"
         context.progress(f"{task.name}: {ended.outcome}\n")
         return ended
 
-    async def _worked(self, task: Task, earlier: Mapping[str, TaskResult], context: ToolContext) -> TaskResult:
+    async def _run_agent(self, task: Task, earlier: Mapping[str, TaskResult], context: ToolContext) -> TaskResult:
         """Run the task; what it spent is told to the agent, however it ends."""
         budget = self._running[task.name] = self._share()
-        manner = self._agent.manner
+        manner = self._agent.settings
         tools = [one for one in self._agent.hooked_tools if not one.needs_approval and one.spec.name != NAME]
         names = ", ".join(f"`{one.spec.name}`" for one in tools) or "none"
         run = self._client.run_stream(
-            sayable("\n\n".join([task.prompt, *([_EARLIER, *_told(earlier)] if earlier else [])])),
+            valid_text("\n\n".join([task.prompt, *([_EARLIER, *_describe(earlier)] if earlier else [])])),
             tools,
             system=f"{manner.system}\n\n{_PART.format(most=MOST_ROUNDS, names=names)}",
             max_rounds=MOST_ROUNDS,
@@ -155,8 +155,8 @@ class Delegation:
 
     def _share(self) -> Budget:
         """Return an equal part of what is left, for a task, those that may begin beside it, and the agent itself."""
-        budget, spent = self._agent.manner.budget or Budget(), self._agent.spent_now
-        parts = min(self._waiting + 1, MOST_BESIDE - len(self._running)) + 1
+        budget, spent = self._agent.settings.budget or Budget(), self._agent.spent_now
+        parts = min(self._waiting + 1, MOST_PARALLEL - len(self._running)) + 1
         shares: dict[str, float] = {}
         for name in _SHARED:
             limit, used = getattr(budget, name), getattr(spent, name)
@@ -167,7 +167,7 @@ class Delegation:
         return Budget(**shares)  # type: ignore[arg-type]  # only the cost is no whole number
 
 
-def _told(ended: Mapping[str, TaskResult]) -> Iterator[str]:
+def _describe(ended: Mapping[str, TaskResult]) -> Iterator[str]:
     for name, end in ended.items():
         yield f"## {name}: {end.outcome}\n{end.text}"
 

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from xenoglot.agent.process_output import exchange
-from xenoglot.agent.sandbox.file_names import sayable
+from xenoglot.agent.sandbox.file_names import valid_text
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text
 from xenoglot.tools.tool import LocalTool, ToolContext, ToolError, ToolOutput
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.redaction import Redactor
     from xenoglot.model.json import JSONObject
 
-Moment: TypeAlias = Literal["before_prompt", "after_prompt", "before_tool", "after_tool"]
+HookEvent: TypeAlias = Literal["before_prompt", "after_prompt", "before_tool", "after_tool"]
 
 SECONDS: Final = 30.0
 MOST_OUTPUT: Final = 10_000
@@ -46,7 +46,7 @@ MOST_FOLLOW_UPS: Final = 3
 class Hook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One command: `on` is its event, `tools` (name patterns) selects the calls, `seconds` is its time limit."""
 
-    on: Moment
+    on: HookEvent
     command: Annotated[tuple[str, ...], Meta(min_length=1)]
     tools: tuple[str, ...] = ("*",)
     seconds: Annotated[float, Meta(gt=0, le=600)] = SECONDS
@@ -84,7 +84,7 @@ class Hooks:
         """Return the tools, each wrapped with its hooks."""
         return [HookWrapper(tool, self) if self._has_tool(tool.spec.name) else tool for tool in tools]
 
-    def run(self, moment: Moment, event: JSONObject) -> HookResult:
+    def run(self, moment: HookEvent, event: JSONObject) -> HookResult:
         """Run the hooks of a moment one after the other, until one stops the work."""
         outputs: list[str] = []
         for hook in self._hooks:
@@ -123,8 +123,8 @@ class Hooks:
         finally:
             _end(process)
         if process.returncode == 0:
-            return HookResult(sayable(printed.output))
-        problem = sayable(printed.problem) or f"`{name}` ended with exit code {process.returncode}"
+            return HookResult(valid_text(printed.output))
+        problem = valid_text(printed.problem) or f"`{name}` ended with exit code {process.returncode}"
         return HookResult(stopped=problem)
 
 

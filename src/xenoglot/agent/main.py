@@ -22,12 +22,12 @@ from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.answer_schema import RETRIES, AnswerSchema, correction, load_answer_schema, unfenced
 from xenoglot.agent.delegate import Delegation
 from xenoglot.agent.hooks import Hooks
-from xenoglot.agent.permissions import Leave, Permissions, tools_for
+from xenoglot.agent.permissions import PermissionMode, Permissions, tools_for
 from xenoglot.agent.policy import Policy, policy_of
 from xenoglot.agent.prompt import AgentEnvironment, notes_name, project_notes, system_prompt
 from xenoglot.agent.sandbox.environment import for_command
 from xenoglot.agent.sandbox.environment import secrets as secrets_of
-from xenoglot.agent.sandbox.file_names import sayable
+from xenoglot.agent.sandbox.file_names import valid_text
 from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.agent.screen import JSONScreen, PlainScreen, Screen
 from xenoglot.agent.session.session_files import SessionFile, Sessions, folder_of
@@ -59,7 +59,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     chosen: model_selection.ModelSelection
     workspace: Workspace
     tools: list[LocalTool]
-    manner: AgentSettings
+    settings: AgentSettings
     sessions: Sessions
     screen: Screen
     can_ask: bool
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
         options.no_session = True  # there would be nothing in it
     with _outside(options, setting) as tools, _session(options, setting) as session, asyncio.Runner() as runner:
         client = AsyncClient(setting.chosen.open, on_loss="ignore", prices=model_selection.prices_of(options))
-        agent = Agent(client, [*setting.tools, *tools], setting.manner, session, setting.hooks)
+        agent = Agent(client, [*setting.tools, *tools], setting.settings, session, setting.hooks)
         if options.delegate:
             delegate = Delegation(client, agent, options.max_delegated).tool
             agent.tools = [*agent.tools, *setting.policy.applied([delegate], can_ask=setting.can_ask)]
@@ -100,11 +100,11 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
         try:
             if prompt is None:
                 return _converse(runner, here, setting)
-            lines = slash.answered(here, prompt)
+            lines = slash.run_command(here, prompt)
             if lines is None and setting.schema is not None:
-                return _worked_to_schema(runner, agent, prompt, setting, setting.schema)
+                return _run_to_schema(runner, agent, prompt, setting, setting.schema)
             if lines is None:
-                return CODES[_worked(runner, agent, prompt, setting)]
+                return CODES[_run_prompt(runner, agent, prompt, setting)]
             screen = setting.screen if options.json else PlainScreen(notes=sys.stdout)
             for line in lines:
                 screen.note(line)
@@ -133,7 +133,7 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
         chosen=chosen,
         workspace=workspace,
         tools=tools,
-        manner=_manner(options, workspace, tools, schema),
+        settings=_settings(options, workspace, tools, schema),
         sessions=Sessions(folder_of(os.environ), redactor),
         screen=_screen(options, redactor, screen_of),
         can_ask=can_ask,
@@ -155,23 +155,23 @@ def _chosen(options: argparse.Namespace) -> model_selection.ModelSelection:
 def _permissions(options: argparse.Namespace, *, can_ask: bool) -> Permissions:
     if options.read_only and (options.allow_write or options.allow_shell):
         raise ConfigurationError("`--read-only` and `--allow-write` or `--allow-shell` exclude each other")
-    otherwise: Leave = "ask" if can_ask and not options.read_only else "no"
+    otherwise: PermissionMode = "ask" if can_ask and not options.read_only else "no"
     return Permissions(
         write="yes" if options.allow_write else otherwise, shell="yes" if options.allow_shell else otherwise
     )
 
 
-def _manner(
+def _settings(
     options: argparse.Namespace, workspace: Workspace, tools: list[LocalTool], schema: AnswerSchema | None
 ) -> AgentSettings:
     surroundings = AgentEnvironment(
-        folder=sayable(Path(workspace.root).name), system=platform.system(), today=time.strftime("%Y-%m-%d")
+        folder=valid_text(Path(workspace.root).name), system=platform.system(), today=time.strftime("%Y-%m-%d")
     )
     notes = None if options.no_notes else project_notes(workspace)
     output = None if schema is None else schema.format
     wanted = {"max_tokens": options.max_tokens, "temperature": options.temperature, "output": output}
     return AgentSettings(
-        system=system_prompt(surroundings, {tool.spec.name for tool in tools}, notes, sayable(options.system or "")),
+        system=system_prompt(surroundings, {tool.spec.name for tool in tools}, notes, valid_text(options.system or "")),
         max_rounds=options.max_rounds,
         budget=Budget(
             total_tokens=options.max_tokens_total,
@@ -218,7 +218,7 @@ def _session(options: argparse.Namespace, setting: AgentOptions) -> Iterator[Ses
     if options.no_session:
         yield None
         return
-    file = _opened(options, setting)
+    file = _open_session(options, setting)
     try:
         if options.begun is not None:
             options.begun(setting.sessions.path(file.id))
@@ -230,11 +230,11 @@ def _session(options: argparse.Namespace, setting: AgentOptions) -> Iterator[Ses
         file.close()
 
 
-def _opened(options: argparse.Namespace, setting: AgentOptions) -> SessionFile:
-    here = sayable(setting.workspace.root)
+def _open_session(options: argparse.Namespace, setting: AgentOptions) -> SessionFile:
+    here = valid_text(setting.workspace.root)
     if options.resume is not None or options.latest:
         file = setting.sessions.resume(setting.sessions.newest(here) if options.latest else options.resume)
-        if file.session.begun.workspace != here:
+        if file.session.started.workspace != here:
             file.close()
             raise ConfigurationError("that session is of another folder: name it with `--folder`")
         return file
@@ -257,7 +257,7 @@ def _outside(options: argparse.Namespace, setting: AgentOptions) -> Iterator[Seq
         yield setting.policy.applied(tools, can_ask=setting.can_ask, outside=True)
 
 
-def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOptions) -> Outcome:
+def _run_prompt(runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOptions) -> Outcome:
     """Have the agent work on a prompt, and return how that ended."""
     screen = setting.screen
     try:
@@ -272,12 +272,12 @@ def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOpt
     return result.outcome
 
 
-def _worked_to_schema(
+def _run_to_schema(
     runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOptions, schema: AnswerSchema
 ) -> int:
     """Have the agent work until its answer matches the schema; print that alone, and return the exit code."""
     for attempt in count():
-        outcome = _worked(runner, agent, prompt, setting)
+        outcome = _run_prompt(runner, agent, prompt, setting)
         if outcome != "answered":
             return CODES[outcome]
         problems = schema.problems(agent.last_text)
@@ -304,9 +304,9 @@ def _converse(runner: asyncio.Runner, here: slash.SlashContext, setting: AgentOp
                 return 0
             case typed:
                 try:
-                    lines = slash.answered(here, typed)
+                    lines = slash.run_command(here, typed)
                     if lines is None:
-                        _worked(runner, here.agent, typed, setting)
+                        _run_prompt(runner, here.agent, typed, setting)
                     else:
                         for line in lines:
                             setting.screen.note(line)
@@ -318,7 +318,7 @@ def _list_sessions() -> None:
     """Print the newest sessions: the name of each, when it began, where, and what was asked first."""
     listed = Sessions(folder_of(os.environ), Redactor()).listed()
     for _, session in zip(range(MOST_LISTED), listed, strict=False):
-        begun = session.begun
+        begun = session.started
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(begun.created))
         title = for_log(session.title, LONGEST_TITLE)
         sys.stdout.write(f"{begun.id}  {day}  {for_log(Path(begun.workspace).name)}  {title}\n")

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from xenoglot.agent.sandbox.workspace import Workspace
     from xenoglot.backends.redaction import Redactor
 
-Leave: TypeAlias = Literal["no", "ask", "yes"]
+PermissionMode: TypeAlias = Literal["no", "ask", "yes"]
 """Whether something may be done. With `no` the model is not given the tool at all."""
 
 
 class Permissions(Struct, frozen=True, kw_only=True):
     """Permissions besides reading: to change files, and to run commands, which have all rights of their user."""
 
-    write: Leave = "no"
-    shell: Leave = "no"
+    write: PermissionMode = "no"
+    shell: PermissionMode = "no"
 
 
 def tools_for(

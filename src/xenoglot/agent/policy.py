@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EDITING: Final = ("edit_file", "write_file")
 RUNNING: Final = ("run",)
-OWN: Final = ("list_dir", "read_file", "find", "search", "plan", *EDITING, *RUNNING)
+BUILT_IN: Final = ("list_dir", "read_file", "find", "search", "plan", *EDITING, *RUNNING)
 """The tools that an agent may have by itself."""
 
 OUTSIDE: Final = "mcp_"
@@ -187,8 +187,8 @@ def _value(name: str, value: object, environ: Mapping[str, str], problems: Probl
 
 def _check_pattern(pattern: str, path: str, problems: Problems) -> None:
     """Note a name that is meant for another: what is not denied by mistake would be given."""
-    near = get_close_matches(pattern.casefold(), OWN, n=1)
-    if pattern not in OWN and near and not any(sign in pattern for sign in "*?["):
+    near = get_close_matches(pattern.casefold(), BUILT_IN, n=1)
+    if pattern not in BUILT_IN and near and not any(sign in pattern for sign in "*?["):
         problems.add(path, f"found {shown(pattern)}; did you mean `{near[0]}`?")
 
 

@@ -51,7 +51,7 @@ def exchange(
                 raise subprocess.TimeoutExpired(process.args, seconds)
             for key, _ in selector.select(remaining):
                 if key.fileobj is process.stdin:
-                    left = _written(process.stdin, left)
+                    left = _write(process.stdin, left)
                     over = not left
                 else:
                     over = kept[key.fileobj].feed(os.read(key.fd, _CHUNK))  # type: ignore[index]  # a pipe of these
@@ -62,7 +62,7 @@ def exchange(
     return ProcessOutput(*(beginning.text() for beginning in kept.values()))
 
 
-def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
+def _write(pipe: IO[bytes], left: memoryview) -> memoryview:
     """Write some of what is left; return the rest, which is nothing where the process reads no more."""
     try:
         return left[os.write(pipe.fileno(), left[:_CHUNK]) :]
@@ -78,18 +78,18 @@ class _Beginning:
     def __init__(self, most: int, redactor: Redactor) -> None:
         self._most = most
         self._masking = StreamRedactor(redactor)
-        self._kept = ""
-        self._is_cut = False
+        self._text = ""
+        self._truncated = False
 
     def feed(self, data: bytes) -> bool:
         """Take the next bytes; return whether they were the last, as none are."""
         text = self._masking.feed(data, last=not data)
-        self._kept += text if self._kept else text.lstrip()
-        beyond = self._kept[self._most :]
-        self._is_cut = self._is_cut or bool(beyond.strip())
-        self._kept = self._kept[: self._most]
+        self._text += text if self._text else text.lstrip()
+        beyond = self._text[self._most :]
+        self._truncated = self._truncated or bool(beyond.strip())
+        self._text = self._text[: self._most]
         return not data
 
     def text(self) -> str:
         """Return the text, with a mark where it was cut."""
-        return f"{self._kept} ..." if self._is_cut else self._kept.rstrip()
+        return f"{self._text} ..." if self._truncated else self._text.rstrip()

@@ -54,7 +54,7 @@ def project_notes(workspace: Workspace) -> str | None:
     """Return what the project's own notes say, as far as they are read; `None` if it has none."""
     for name in NOTES:
         try:
-            with workspace.opened(name) as file:
+            with workspace.open(name) as file:
                 data = file.read(LONGEST_NOTES + 1)
         except WorkspaceError:
             continue
@@ -68,7 +68,7 @@ def notes_name(workspace: Workspace) -> str | None:
     """Return the name of the notes file that is used; `None` if there is none."""
     for name in NOTES:
         try:
-            with workspace.opened(name):
+            with workspace.open(name):
                 return name
         except WorkspaceError:
             continue

@@ -115,9 +115,9 @@ class PlainScreen:
             return False
         if call.name in self._always:
             return True
-        for line in asked_lines(call):
+        for line in call_lines(call):
             self._notes.write(line + "\n")
-        answer = (self._asked("allow? [y]es, [n]o, [a]lways, or why not: ") or "").strip()
+        answer = (self._prompt("allow? [y]es, [n]o, [a]lways, or why not: ") or "").strip()
         if answer.casefold() in {"a", "always"}:
             self._always.add(call.name)
         if answer.casefold() in {"y", "yes", "a", "always"}:
@@ -127,11 +127,11 @@ class PlainScreen:
     def read_prompt(self) -> str | None:
         """Ask for a line."""
         try:
-            return self._asked("> ")
+            return self._prompt("> ")
         except KeyboardInterrupt:
             return None
 
-    def _asked(self, question: str) -> str | None:
+    def _prompt(self, question: str) -> str | None:
         """Return what a person answers, `None` where nothing more comes.
 
         An event loop takes Ctrl-C for itself and waits for this to return, so it is heard here, and passed on to it.
@@ -211,7 +211,7 @@ def result_lines(output: ToolOutput) -> Iterator[str]:
         yield f"[{len(lines) - MOST_LINES} more lines]"
 
 
-def asked_lines(call: ToolCall) -> Iterator[str]:
+def call_lines(call: ToolCall) -> Iterator[str]:
     """Yield all of a call, fit for a terminal: whoever allows it has to see its end, too."""
     yield f"{for_log(call.name)} wants to be called:"
     try:

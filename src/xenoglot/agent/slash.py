@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.agent.agent import Agent
-from xenoglot.agent.policy import OWN
+from xenoglot.agent.policy import BUILT_IN
 from xenoglot.agent.tools.plan import PlanTool, Step
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
@@ -52,7 +52,7 @@ def is_command(typed: str) -> bool:
     return name in COMMANDS or (_WORD.fullmatch(name) is not None and not rest)
 
 
-def answered(here: SlashContext, typed: str) -> Iterator[str] | None:
+def run_command(here: SlashContext, typed: str) -> Iterator[str] | None:
     """Do what was typed, and return the lines to show; `None` where it is a prompt, and no command.
 
     Raises:
@@ -88,7 +88,7 @@ def _help(_: SlashContext, __: str) -> Iterator[str]:
 
 
 def _status(here: SlashContext, _: str) -> Iterator[str]:
-    manner, spent = here.agent.manner, here.agent.spent
+    manner, spent = here.agent.settings, here.agent.spent
     yield f"model {_model_of(here)}, folder {here.folder}, {manner.max_rounds} answers to a prompt"
     budget = manner.budget
     for what, used in (
@@ -117,7 +117,7 @@ def _context(here: SlashContext, _: str) -> Iterator[str]:
 
 
 def _prompt(here: SlashContext, _: str) -> Iterator[str]:
-    yield here.agent.manner.system
+    yield here.agent.settings.system
 
 
 def _memory(here: SlashContext, _: str) -> Iterator[str]:
@@ -126,8 +126,8 @@ def _memory(here: SlashContext, _: str) -> Iterator[str]:
 
 def _model(here: SlashContext, name: str) -> Iterator[str]:
     if name:
-        manner = here.agent.manner
-        here.agent.manner = replace(manner, options={**manner.options, "model": name})
+        manner = here.agent.settings
+        here.agent.settings = replace(manner, options={**manner.options, "model": name})
     yield f"the model is {_model_of(here)}"
 
 
@@ -145,7 +145,7 @@ def _permissions(here: SlashContext, _: str) -> Iterator[str]:
     for what, names in (
         ("allowed", [tool.spec.name for tool in tools if not tool.needs_approval]),
         ("asks", [tool.spec.name for tool in tools if tool.needs_approval]),
-        ("not given", [name for name in OWN if name not in given]),
+        ("not given", [name for name in BUILT_IN if name not in given]),
     ):
         yield f"{what}: {', '.join(names) or '-'}"
 
@@ -159,7 +159,7 @@ def _session(here: SlashContext, _: str) -> Iterator[str]:
 
 
 def _compact(here: SlashContext, _: str) -> Iterator[str]:
-    settings, messages = here.agent.manner.compaction or Compaction(), here.agent.messages
+    settings, messages = here.agent.settings.compaction or Compaction(), here.agent.messages
 
     def weigh(some: tuple[Message, ...]) -> int:
         return estimate(Request(model="", messages=some))
@@ -185,12 +185,12 @@ def _exit(_: SlashContext, __: str) -> Iterator[str]:
 
 
 def _model_of(here: SlashContext) -> str:
-    return str(here.agent.manner.options.get("model", "-"))
+    return str(here.agent.settings.options.get("model", "-"))
 
 
 def _size(here: SlashContext, messages: Sequence[Message]) -> int:
     """Return about how many tokens the next prompt has before what is asked."""
-    system = Message(role="system", content=(Text(text=here.agent.manner.system),))
+    system = Message(role="system", content=(Text(text=here.agent.settings.system),))
     tools = tuple(tool.spec for tool in here.agent.tools)
     return estimate(Request(model="", messages=(system, *messages), tools=tools))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OURS = b"Xenoglot"
 """How what it says of itself begins."""
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Seconds for each of the questions."""
 
 LONGEST = 4 * 1024 * 1024
@@ -42,7 +42,7 @@ class DetectedGateway(Struct, frozen=True, kw_only=True):
 
 def detect(url: str, key: str | None) -> DetectedGateway:
     """Detect a gateway at `url`. The key is sent only if the health check succeeds and a key is required."""
-    return asyncio.run(_look(url.rstrip("/"), key))
+    return asyncio.run(_detect(url.rstrip("/"), key))
 
 
 def models_of(url: str, key: str | None) -> Sequence[str]:
@@ -88,10 +88,10 @@ def _owners(table: str, port: int) -> Sequence[int]:
     return [int(row[7]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(":")[2], 16) == port]
 
 
-async def _look(url: str, key: str | None) -> DetectedGateway:
+async def _detect(url: str, key: str | None) -> DetectedGateway:
     from xenoglot.backends.http.client import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
 
-    transport = Transport(deadlines=Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE, total=PATIENCE))
+    transport = Transport(deadlines=Deadlines(connect=TIMEOUT, first_byte=TIMEOUT, idle=TIMEOUT, total=TIMEOUT))
     try:
         status, body = await _get(transport, f"{url}/health", None)
         if status != _OK or not _is_health(body):
@@ -114,7 +114,7 @@ async def _look(url: str, key: str | None) -> DetectedGateway:
 async def _context_of(url: str, key: str, model: str) -> int | None:
     from xenoglot.backends.http.client import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
 
-    transport = Transport(deadlines=Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE, total=PATIENCE))
+    transport = Transport(deadlines=Deadlines(connect=TIMEOUT, first_byte=TIMEOUT, idle=TIMEOUT, total=TIMEOUT))
     try:
         status, body = await _get(transport, f"{url}/v1/models", key)
     except (TransportError, ValueError):

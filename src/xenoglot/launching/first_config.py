@@ -35,9 +35,9 @@ class UpstreamChoice(Struct, frozen=True, kw_only=True):
 
 
 class InitAnswers(Struct, frozen=True, kw_only=True):
-    """The answers for a first configuration; without an upstream (`who`) only the embedded model answers."""
+    """The answers for a first configuration; without an upstream (`upstream`) only the embedded model answers."""
 
-    who: UpstreamChoice | None = None
+    upstream: UpstreamChoice | None = None
     models: tuple[str, ...] = ()
     embedded: bool = True
     port: int = 8080
@@ -51,7 +51,7 @@ def validate_answers(answers: InitAnswers, environ: Mapping[str, str], where: st
     Raises:
         ConfigurationError: a value is invalid.
     """
-    named = [answers.client_key_env, answers.who.key_env if answers.who else None]
+    named = [answers.client_key_env, answers.upstream.key_env if answers.upstream else None]
     known = {name: environ.get(name) or _UNSET for name in named if name}
     return check(tomllib.loads(render_config(answers)), {**environ, **known}, where)
 
@@ -67,8 +67,8 @@ def _lines(answers: InitAnswers) -> Iterator[str]:
     yield from ("", "[server]", 'host = "127.0.0.1"  # this machine only; other addresses require client keys')
     yield f"port = {answers.port}"
     yield from _keys(answers.client_key_env)
-    if answers.who is not None:
-        yield from _upstream(answers.who)
+    if answers.upstream is not None:
+        yield from _upstream(answers.upstream)
     yield from _embedded(answers)
     yield from _models(answers)
     yield from ("", "# Store: responses to continue, conversations, files.", "[store]")
@@ -95,7 +95,7 @@ def _upstream(who: UpstreamChoice) -> Iterator[str]:
 
 
 def _embedded(answers: InitAnswers) -> Iterator[str]:
-    alone = answers.who is None
+    alone = answers.upstream is None
     yield from (
         "",
         f"# The embedded model answers requests for {'every model name' if alone else 'its own name'}.",
@@ -105,19 +105,24 @@ def _embedded(answers: InitAnswers) -> Iterator[str]:
 
 
 def _models(answers: InitAnswers) -> Iterator[str]:
-    if answers.who is None:
+    if answers.upstream is None:
         return
     if not answers.models or EVERY in answers.models:
         yield from (
             "",
             "# All model names are sent on unchanged. An alias, or a pattern of names (`*`), is set like this:",
         )
-        yield from ("# [[models]]", '# name = "fast"', f"# upstream = {_value(answers.who.name)}", '# model = "..."')
+        yield from (
+            "# [[models]]",
+            '# name = "fast"',
+            f"# upstream = {_value(answers.upstream.name)}",
+            '# model = "..."',
+        )
         return
     yield from ("", "# Models that clients can request; set `model` if the upstream uses another name.")
     for index, name in enumerate(answers.models):
         yield from ("",) if index else ()
-        yield from ("[[models]]", f"name = {_value(name)}", f"upstream = {_value(answers.who.name)}")
+        yield from ("[[models]]", f"name = {_value(name)}", f"upstream = {_value(answers.upstream.name)}")
 
 
 def _value(value: JSON) -> str:

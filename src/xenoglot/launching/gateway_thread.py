@@ -73,8 +73,8 @@ class _Thread:
         self._config = config
         self._listener = listener
         self._log = log
-        self._begun = threading.Event()
-        self._told = False
+        self._started = threading.Event()
+        self._reported = False
         self._models: Sequence[str] = ()
         self._server: GatewayServer | None = None
         self._error: BaseException | None = None
@@ -85,13 +85,13 @@ class _Thread:
 
     def ready(self) -> Sequence[str]:
         """Wait until it lets clients in; return the names of its models. Raises what keeps it from that."""
-        self._begun.wait()
+        self._started.wait()
         if self._error is not None:
             raise self._error
         return self._models
 
     def stop(self) -> None:
-        self._told = True
+        self._reported = True
         if self._server is not None:
             self._server.should_exit = True
         self._thread.join()
@@ -106,15 +106,15 @@ class _Thread:
         except BaseException as error:  # noqa: BLE001  it is raised again where somebody waits
             self._error = error
         finally:
-            self._begun.set()
+            self._started.set()
 
     async def _serve(self) -> None:
         async with build_gateway(self._config) as gateway:
             with _logging(gateway, self._log):
                 self._models = tuple(gateway.router.names)
                 self._server = GatewayServer(gateway)
-                self._server.should_exit = self._told
-                await self._server.serve([self._listener], self._begun.set)
+                self._server.should_exit = self._reported
+                await self._server.serve([self._listener], self._started.set)
 
 
 @contextmanager

@@ -77,7 +77,7 @@ class InitPrompt:
                 return value
             self._say(for_log(wrong, 400))
 
-    def whether(self, question: str, *, usual: bool) -> bool:
+    def confirm(self, question: str, *, usual: bool) -> bool:
         """Return whether the answer is yes."""
         return self.answer(question, "yes" if usual else "no", None, _yes_or_no).lower().startswith("y")
 
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         )
     _write(path, render_config(answers), force=options.force or ask is not None)
     _say(f"Wrote {path}. Start the gateway with `xenoglot serve --config {path}`.")
-    for name in (answers.client_key_env, answers.who.key_env if answers.who else None):
+    for name in (answers.client_key_env, answers.upstream.key_env if answers.upstream else None):
         if name and not os.environ.get(name):
             _say(f"Set {name} first: it must contain the {'client keys' if name in config.keys.env else 'API key'}.")
     return 0
@@ -116,10 +116,10 @@ def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswer
     Raises:
         ConfigurationError: see `InitPrompt.answer`.
     """
-    who = _who(options, questions)
+    who = _upstream(options, questions)
     port = questions.answer("Which port should the gateway listen on?", "8080", options.port, _port, "--port")
     return InitAnswers(
-        who=who,
+        upstream=who,
         models=() if who is None else _models(who, options, questions),
         embedded=who is None or _embedded(options, questions),
         port=int(port),
@@ -142,11 +142,11 @@ def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswer
     )
 
 
-def _who(options: argparse.Namespace, questions: InitPrompt) -> UpstreamChoice | None:
+def _upstream(options: argparse.Namespace, questions: InitPrompt) -> UpstreamChoice | None:
     """Return the upstream and its settings."""
     questions.say(f"Providers: {', '.join(catalog.names())}.")
     question = f"Which server should requests go to? (provider name, URL, or `{EMBEDDED}` for the built-in model)"
-    name = questions.answer(question, _likely(questions.environ), options.upstream, _answerer, "--upstream")
+    name = questions.answer(question, _likely(questions.environ), options.upstream, _upstream_name, "--upstream")
     if name == EMBEDDED:
         return None
     if "://" in name:
@@ -207,7 +207,7 @@ def _show_models(who: UpstreamChoice, questions: InitPrompt) -> None:
     if questions.answer("List the models of the server?", "yes", None, _yes_or_no).lower().startswith("n"):
         return
     try:
-        config = validate_answers(InitAnswers(who=who, embedded=False), questions.environ, "init")
+        config = validate_answers(InitAnswers(upstream=who, embedded=False), questions.environ, "init")
         names = asyncio.run(_listed(config))
     except XenoglotError as error:
         questions.say(for_log(f"Models cannot be listed: {error}", 400))
@@ -227,13 +227,13 @@ async def _listed(config: Config) -> Sequence[str]:
 def _embedded(options: argparse.Namespace, questions: InitPrompt) -> bool:
     if options.embedded is not None:
         return bool(options.embedded)
-    return questions.whether("Serve the embedded model too?", usual=False)
+    return questions.confirm("Serve the embedded model too?", usual=False)
 
 
 def _may_write(path: Path, questions: InitPrompt, *, force: bool) -> None:
     if not path.exists() or force:
         return
-    if questions.whether(f"{path} already exists. Overwrite it?", usual=False):
+    if questions.confirm(f"{path} already exists. Overwrite it?", usual=False):
         return
     raise ConfigurationError(
         f"`{path}` already exists: choose another file with `--output`, or overwrite it with `--force`"
@@ -267,7 +267,7 @@ def _optional(value: str) -> str | None:
     return None if value == NONE else value
 
 
-def _answerer(value: str) -> str | None:
+def _upstream_name(value: str) -> str | None:
     if value == EMBEDDED or value in catalog.names() or value.startswith(("http://", "https://")):
         return None
     try:

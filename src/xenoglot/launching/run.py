@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
         return _print(program, options)
     command = _command(program, options.passed)
     with ExitStack() as stack:
-        door = _door(stack, options)
+        door = _gateway(stack, options)
         folder = stack.enter_context(private_folder(os.environ))
         model = _model(program, options, door.models)
         context = _context(program, options, door, model)
@@ -68,7 +68,7 @@ def _start(program: Program, command: Sequence[str], place: GatewayLocation) -> 
         raise ConfigurationError(f"`{command[0]}` cannot be started: {os.strerror(error.errno or 0)}") from None
 
 
-def _door(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
+def _gateway(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
     """Return a gateway: the specified one, the one already running at the configured address, or a new one."""
     from xenoglot.launching.gateway_thread import GatewayEndpoint, run_gateway  # noqa: PLC0415  a list of programs needs no gateway
 

@@ -20,8 +20,8 @@ class AgentScreen(RunView):
     """Displays the events of an agent, and prompts the user."""
 
     def __init__(self, face: Frontend) -> None:
-        super().__init__(face.canvas, ask=face.choose if face.interactive else None)
-        self._face = face
+        super().__init__(face.renderer, ask=face.choose if face.interactive else None)
+        self._frontend = face
 
     def _ended(self, result: RunResult) -> None:
         """Say what it took; how it went is told by the agent."""
@@ -38,7 +38,7 @@ class AgentScreen(RunView):
         self.stop()
         self.begin()
         try:
-            return asyncio.run(self._face.read())
+            return asyncio.run(self._frontend.read())
         except KeyboardInterrupt:
             return None
 
@@ -50,5 +50,5 @@ def screen_of() -> AgentScreen:
     except ModuleNotFoundError:
         face = frontend_of(plain=True)
     if face.interactive:
-        restore_on_exit(face.canvas)
+        restore_on_exit(face.renderer)
     return AgentScreen(face)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.terminal.display.frontend import Frontend
     from xenoglot.tools.tool import LocalTool
 
-LEAVE = "Ctrl-C once more leaves; so does Ctrl-D"
+EXIT_HINT = "Ctrl-C once more leaves; so does Ctrl-D"
 
 
 class Chat(ChatState):
@@ -47,22 +47,22 @@ class Chat(ChatState):
     async def run(self) -> bool:
         """Run until the user quits; return whether the last question was answered."""
         answered, leaving = True, False
-        while self.going:
+        while self.running:
             try:
-                typed = await self.face.read()
+                typed = await self.frontend.read()
             except KeyboardInterrupt:
                 if leaving:
                     break
                 leaving = True
-                self.note(LEAVE)
+                self.note(EXIT_HINT)
                 continue
             if typed is None:
                 break
             leaving = False
-            answered = await self._take(typed, answered=answered)
+            answered = await self._process(typed, answered=answered)
         return answered
 
-    async def _take(self, typed: str, *, answered: bool) -> bool:
+    async def _process(self, typed: str, *, answered: bool) -> bool:
         """Process one input; return whether the last question is answered."""
         if typed.startswith("/") and not typed.startswith("//"):
             if not await self._command(typed):
@@ -90,54 +90,54 @@ class Chat(ChatState):
 
     async def _to_its_end(self, work: Coroutine[object, object, None]) -> bool:
         """Run `work`; returns whether it came to its end."""
-        if self.face.interactive:
+        if self.frontend.interactive:
             return await interruptible(work)
         await work
         return True
 
     async def answer(self) -> bool:
         """Answer the last question; return whether that succeeded. A failure ends this answer alone."""
-        self.face.canvas.passing(self.waiting_for, waiting=True)
-        self.drawing.begin()
+        self.frontend.renderer.status(self.waiting_for, waiting=True)
+        self.view.begin()
         self._answered = False
         came: list[Part] = []
-        work = self._ask_with_tools() if self.tools else self._ask(came)
+        work = self._run_tools() if self.tools else self._complete(came)
         try:
             ended = await self._to_its_end(work)
         except (XenoglotError, OSError) as error:
-            self.drawing.stop()
-            self._break_off(came)
+            self.view.stop()
+            self._interrupt(came)
             self.problem(str(error))
             ended = True
         finally:
-            self.drawing.stop()
+            self.view.stop()
         if not ended:
-            self._break_off(came)
+            self._interrupt(came)
             self.note("stopped")
-        elif not self._answered and self.conversation.unanswered and self.face.interactive:
+        elif not self._answered and self.conversation.unanswered and self.frontend.interactive:
             self.note("/retry asks again")
         return self._answered
 
-    def _break_off(self, came: Sequence[Part]) -> None:
+    def _interrupt(self, came: Sequence[Part]) -> None:
         if self.tools:
-            self.conversation.broken_off()
+            self.conversation.interrupted()
         else:
             self.conversation.stopped(came)
 
-    async def _ask(self, came: list[Part]) -> None:
+    async def _complete(self, came: list[Part]) -> None:
         began = self._clock()
         stream = self.client.stream(self.conversation.turns, **self.conversation.options)
         try:
             async with stream:
                 async for event in stream:
-                    self.drawing.feed(event)
+                    self.view.feed(event)
                 reply = await stream.reply()
         except BaseException:
             came += stream.response.candidates[0].content if stream.response.candidates else ()
             raise
         self.conversation.answered(reply.message)
         self._answered = True
-        self._tell(
+        self._show_end(
             reply.losses,
             reply.model,
             reply.usage,
@@ -145,37 +145,37 @@ class Chat(ChatState):
             self._clock() - began,
         )
 
-    async def _ask_with_tools(self) -> None:
+    async def _run_tools(self) -> None:
         began = self._clock()
         run = self.client.run_stream(
-            self.conversation.turns, self.tools, approve=self.drawing.approve, **self.conversation.options
+            self.conversation.turns, self.tools, approve=self.view.approve, **self.conversation.options
         )
         try:
             async with run:
                 async for event in run:
-                    self.drawing.feed(event)
+                    self.view.feed(event)
         finally:
-            self.conversation.turns = _spoken(run.messages) or self.conversation.turns
+            self.conversation.turns = _without_system(run.messages) or self.conversation.turns
         result = run.result
         if result is None:
             return
         self._answered = result.outcome not in ("failed", "cancelled")
         if not self._answered:
-            self.conversation.broken_off()
+            self.conversation.interrupted()
         if result.rounds:
             model = result.response.model if result.response else None
-            self._tell(result.losses, model, result.usage, result.cost, self._clock() - began)
+            self._show_end(result.losses, model, result.usage, result.cost, self._clock() - began)
 
-    def _tell(
+    def _show_end(
         self, losses: Iterable[Loss], model: str | None, usage: Usage | None, cost: float | None, seconds: float
     ) -> None:
-        self.drawing.stop()
+        self.view.stop()
         for loss in losses:
             if loss not in self._losses:  # once is enough: it is the same with every question
                 self._losses.add(loss)
                 self.note(f"loss: {loss}")
         self.spent.add(usage, cost)
-        if self.face.interactive:
+        if self.frontend.interactive:
             self.note(
                 " · ".join(
                     filter(None, (in_line(model or ""), format_tokens(usage), format_cost(cost), f"{seconds:.1f} s"))
@@ -183,7 +183,7 @@ class Chat(ChatState):
             )
 
 
-def _spoken(messages: Sequence[Message]) -> tuple[Message, ...]:
+def _without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return a transcript without the instructions at its head, which are said anew with each question."""
     first = next((index for index, turn in enumerate(messages) if turn.role not in ("system", "developer")), 0)
     return tuple(messages[first:])

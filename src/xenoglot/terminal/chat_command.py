@@ -82,14 +82,14 @@ async def _talk(chosen: model_selection.ModelSelection, conversation: Conversati
     names: list[str] = []
     face = frontend_of(history, names=tuple(COMMANDS), models=names, plain=options.plain)
     if face.interactive:
-        restore_on_exit(face.canvas)
+        restore_on_exit(face.renderer)
     if chosen.embedded:
         download_missing(chosen.config)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(AsyncClient(chosen.open, on_loss="ignore", prices=_prices(options)))
         tools = await _tools(options, stack)
         embedded = chosen.embedded
-        face.canvas.passing("asking for the models …", waiting=True)
+        face.renderer.status("asking for the models …", waiting=True)
         conversation.model = conversation.model or await _only_model(
             client, names, any_name=embedded or chosen.python_backend
         )

@@ -30,10 +30,10 @@ class ChatState:
         clock: Callable[[], float],
     ) -> None:
         self.client = client
-        self.face = face
+        self.frontend = face
         self.conversation = conversation
         self.tools = tuple(tools)
-        self.drawing = RunView(face.canvas, clock, ask=face.choose if face.interactive else None)
+        self.view = RunView(face.renderer, clock, ask=face.choose if face.interactive else None)
         self.spent = ConversationUsage()
         self.models: list[str] = []
         """The names that are known, for whoever completes them."""
@@ -41,30 +41,30 @@ class ChatState:
         """The files that this conversation came from or went to: they may be written again."""
         self.waiting_for = "…"
         """What is shown while an answer is waited for."""
-        self.going = True
+        self.running = True
         """Whether more is read."""
 
-    def leave(self) -> None:
+    def exit(self) -> None:
         """End the loop: no more input is read."""
-        self.going = False
+        self.running = False
 
     def note(self, text: str) -> None:
         """Display a dimmed line."""
-        self.face.canvas.line(text, "quiet")
+        self.frontend.renderer.line(text, "quiet")
 
     def problem(self, text: str) -> None:
         """Display an error in one line."""
-        self.face.canvas.line(in_line(text, 500), "problem")
+        self.frontend.renderer.line(in_line(text, 500), "problem")
 
     def show_end(self) -> None:
         """Display the last question and its answer when a conversation is resumed."""
         asked = [index for index, turn in enumerate(self.conversation.turns) if turn.role == "user"]
-        if not asked or not self.face.interactive:
+        if not asked or not self.frontend.interactive:
             return
         for turn in self.conversation.turns[asked[-1] :]:
             words = "\n".join(part.text for part in turn.content if isinstance(part, Text))
             if turn.role == "user":
                 self.note(f"> {in_line(words)}")
             elif turn.role == "assistant":
-                self.face.canvas.write(words)
-                self.face.canvas.rest()
+                self.frontend.renderer.write(words)
+                self.frontend.renderer.end_text()

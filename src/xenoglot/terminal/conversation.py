@@ -103,7 +103,7 @@ class Conversation:
         else:
             self.unanswered = self.undo()
 
-    def broken_off(self) -> None:
+    def interrupted(self) -> None:
         """Mark the last turn as one that was stopped; without any words of it, it goes, and a bare question with it."""
         if self.turns and self.turns[-1].role == "assistant":
             *before, last = self.turns
@@ -123,7 +123,7 @@ class Conversation:
         self.turns = self.turns[:index]
         return asked
 
-    def again(self) -> Message | None:
+    def retry(self) -> Message | None:
         """Make the last question the last turn, to be sent again; return it, or None if there is none."""
         asked = self.unanswered or self.undo()
         if asked is not None:

@@ -37,7 +37,7 @@ async def run(chat: ChatState, typed: str) -> bool:
 async def _help(chat: ChatState, _: str) -> bool:
     shown = [(f"{name} {what}".rstrip(), does) for name, (what, does, _) in COMMANDS.items()]
     width = max(len(name) for name, _ in shown)
-    chat.face.canvas.line("\n".join(f"{name.ljust(width)}  {does}" for name, does in shown))
+    chat.frontend.renderer.line("\n".join(f"{name.ljust(width)}  {does}" for name, does in shown))
     chat.note("Alt-Enter begins another line, Ctrl-C stops an answer, Ctrl-D leaves")
     return False
 
@@ -50,10 +50,10 @@ async def _model(chat: ChatState, name: str) -> bool:
 
 
 async def _models(chat: ChatState, _: str) -> bool:
-    chat.face.canvas.passing("asking for the models …", waiting=True)
+    chat.frontend.renderer.status("asking for the models …", waiting=True)
     found = await chat.client.models()
     chat.models[:] = [model.id for model in found]
-    chat.face.canvas.line("\n".join(in_line(model.id) for model in found) or "nobody tells of any")
+    chat.frontend.renderer.line("\n".join(in_line(model.id) for model in found) or "nobody tells of any")
     return False
 
 
@@ -82,7 +82,7 @@ async def _clear(chat: ChatState, _: str) -> bool:
 
 
 async def _retry(chat: ChatState, _: str) -> bool:
-    if chat.conversation.again() is None:
+    if chat.conversation.retry() is None:
         raise ConfigurationError("nothing was asked yet")
     return True
 
@@ -136,13 +136,13 @@ async def _load(chat: ChatState, path: str) -> bool:
     return False
 
 
-async def _thoughts(chat: ChatState, word: str) -> bool:
+async def _reasoning(chat: ChatState, word: str) -> bool:
     if word in ("on", "off"):
-        chat.drawing.unfolded = word == "on"
+        chat.view.show_reasoning = word == "on"
         chat.note(f"thoughts are {'shown' if word == 'on' else 'folded'}")
-    elif chat.drawing.thoughts:
-        chat.face.canvas.write("\n\n".join(chat.drawing.thoughts), "thought")
-        chat.face.canvas.rest()
+    elif chat.view.reasoning:
+        chat.frontend.renderer.write("\n\n".join(chat.view.reasoning), "thought")
+        chat.frontend.renderer.end_text()
     else:
         chat.note("the last answer has no thoughts that are shown")
     return False
@@ -150,13 +150,13 @@ async def _thoughts(chat: ChatState, word: str) -> bool:
 
 async def _tools(chat: ChatState, word: str) -> bool:
     if word == "show":
-        for result in chat.drawing.results or ["no tool was called"]:
-            chat.face.canvas.line(result, "quiet")
+        for result in chat.view.results or ["no tool was called"]:
+            chat.frontend.renderer.line(result, "quiet")
     elif chat.tools:
         told = [
             f"{in_line(tool.spec.name)}  {in_line(tool.spec.description or '', 80)}".rstrip() for tool in chat.tools
         ]
-        chat.face.canvas.line("\n".join(told))
+        chat.frontend.renderer.line("\n".join(told))
     else:
         chat.note("no tools: `xenoglot chat --tool MODULE:FUNCTION` and `--mcp FILE` bring some")
     return False
@@ -168,7 +168,7 @@ async def _usage(chat: ChatState, _: str) -> bool:
 
 
 async def _exit(chat: ChatState, _: str) -> bool:
-    chat.leave()
+    chat.exit()
     return False
 
 
@@ -192,7 +192,7 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/clear": ("", "begin a new conversation", _clear),
     "/save": ("FILE", "write the conversation: .md to read, else to load", _save),
     "/load": ("FILE", "go on with one that was saved", _load),
-    "/thoughts": ("[on|off]", "show the last thoughts, or all as they come", _thoughts),
+    "/thoughts": ("[on|off]", "show the last thoughts, or all as they come", _reasoning),
     "/tools": ("[show]", "the tools there are, or their last results", _tools),
     "/usage": ("", "the tokens so far", _usage),
     "/exit": ("", "leave", _exit),

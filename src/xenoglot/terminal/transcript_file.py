@@ -111,10 +111,10 @@ def _markdown(conversation: Conversation) -> Iterator[str]:
     for turn in conversation.turns:
         yield f"\n## {NAMES[turn.role]}\n"
         for part in turn.content:
-            yield f"\n{_told(part)}\n"
+            yield f"\n{_part_text(part)}\n"
 
 
-def _told(part: Part) -> str:
+def _part_text(part: Part) -> str:
     match part:
         case Text(text=text) | Refusal(text=text):
             return text.strip()
@@ -124,7 +124,7 @@ def _told(part: Part) -> str:
         case ToolCall(name=name, arguments=arguments):
             return f"Calls `{in_line(name)}`:\n\n````\n{arguments}\n````"
         case ToolResult(content=content, is_error=is_error):
-            told = "\n".join(_told(one) for one in content)
+            told = "\n".join(_part_text(one) for one in content)
             return f"{'Error' if is_error else 'Result'}:\n\n````\n{told}\n````"
         case File(name=str(name)):
             return f"[file: {in_line(name)}]"

@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def read(root: Path, path: str) -> bytes:
-    with Workspace(root).opened(path) as file:
+    with Workspace(root).open(path) as file:
         return file.read()
 
 
@@ -186,7 +186,7 @@ def test_a_secret_is_opened_where_that_is_allowed(root: Path) -> None:
     (root / ".env").write_text("A=1")
     (root / ".env.example").write_text("A=")
     assert read(root, ".env.example") == b"A="
-    with Workspace(root, allow_secrets=True).opened(".env") as file:
+    with Workspace(root, allow_secrets=True).open(".env") as file:
         assert file.read() == b"A=1"
 
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.agent.session.session_files import SessionFile, Sessions, folder_of
-from xenoglot.agent.session.session_records import INTERRUPTED, SessionSpend, mended
+from xenoglot.agent.session.session_records import INTERRUPTED, SessionSpend, repaired
 from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -189,7 +189,7 @@ def test_the_newest_of_a_folder_is_found(tmp_path: Path) -> None:
     written_session(tmp_path, name=NAME)
     written_session(tmp_path, text("user", "what for"), name=LATER)
     (tmp_path / "sessions" / "stray.jsonl").touch()
-    assert [session.begun.id for session in sessions(tmp_path).listed()] == [LATER, NAME]
+    assert [session.started.id for session in sessions(tmp_path).listed()] == [LATER, NAME]
     assert [session.title for session in sessions(tmp_path).listed()] == ["what for", ""]
     assert sessions(tmp_path).newest("/work") == LATER
     with pytest.raises(ConfigurationError, match="no session of this folder"):
@@ -213,7 +213,7 @@ def test_the_newest_of_a_folder_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_each_call_has_one_result(turns: list[Message], expected: list[Message]) -> None:  # c-w14
-    assert list(mended(turns)) == expected
+    assert list(repaired(turns)) == expected
 
 
 WRITER = """

@@ -13,7 +13,7 @@ def test_lines_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "xenoglot" / "chat-history"
     kept = History(path, {})
     for line in ("one", "two\nlines", "  ", "é"):
-        kept.keep(line)
+        kept.add(line)
     assert History(path, {}).lines() == ["one", "two\nlines", "é"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -30,8 +30,8 @@ def test_lines_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
 )
 def test_what_must_not_be_kept(tmp_path: Path, line: str) -> None:
     kept = History(tmp_path / "h", {"MY_API_KEY": "hunter2hunter2", "KEYBOARD": "us"})
-    kept.keep(line)
-    kept.keep("a us keyboard")
+    kept.add(line)
+    kept.add("a us keyboard")
     assert kept.lines() == ["a us keyboard"]
 
 
@@ -40,7 +40,7 @@ def test_a_file_that_is_broken_does_no_harm(tmp_path: Path) -> None:
     kept = History(tmp_path / "h", {})
     assert kept.lines() == ["one"]
     (tmp_path / "file").write_bytes(b"")
-    History(tmp_path / "file" / "h", {}).keep("nowhere to be kept")
+    History(tmp_path / "file" / "h", {}).add("nowhere to be kept")
 
 
 def test_the_file_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_the_file_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(history, "MOST", 10)
     kept = History(tmp_path / "h", {})
     for number in range(100):
-        kept.keep(f"line {number}")
+        kept.add(f"line {number}")
     assert kept.lines()[-1] == "line 99"
     assert (tmp_path / "h").stat().st_size < 200
     assert [path.name for path in tmp_path.iterdir()] == ["h"]

@@ -23,7 +23,7 @@ def blocks(*pieces: str) -> list[str]:
     found = []
     for piece in pieces:
         growing.feed(piece)
-        found += growing.take()
+        found += growing.complete_blocks()
     return found + growing.close()
 
 
@@ -36,9 +36,9 @@ def test_blocks_are_found_however_it_is_cut(size: int) -> None:
 def test_a_block_is_given_when_the_next_has_begun() -> None:
     growing = IncrementalMarkdown()
     growing.feed("one\n\n")
-    assert growing.take() == []
+    assert growing.complete_blocks() == []
     growing.feed("two\n")
-    assert (growing.take(), growing.open) == (["one\n\n"], "two\n")
+    assert (growing.complete_blocks(), growing.open) == (["one\n\n"], "two\n")
 
 
 @given(st.lists(st.text(alphabet="ab`-#>|\n 1.*[]<&\x1b", max_size=12), max_size=12))

@@ -31,16 +31,16 @@ def written(stream: io.StringIO) -> str:
 
 def test_lines_that_stay_are_not_written_again() -> None:
     painted, stream = canvas()
-    painted.passing("one\ntwo")
+    painted.status("one\ntwo")
     assert written(stream) == "one\ntwo\n"
     painted._next = 0
-    painted.passing("one\ntwo\nthree")
+    painted.status("one\ntwo\nthree")
     assert written(stream) == "three\n"
     painted._next = 0
-    painted.passing("one")
+    painted.status("one")
     assert written(stream) == "\n\n"  # two lines go
-    painted.rest()
-    painted.rest()
+    painted.end_text()
+    painted.end_text()
     assert written(stream) == "\n"
 
 
@@ -48,7 +48,7 @@ def test_a_block_that_is_complete_is_drawn_once() -> None:
     painted, stream = canvas()
     for piece in ("# One\n", "\nTwo\n\n", "- three\n"):
         painted.write(piece)
-    painted.rest()
+    painted.end_text()
     seen = written(stream)
     assert (seen.count("One"), seen.rstrip().endswith("• three")) == (2, True)  # while it was open, and for good
 
@@ -73,7 +73,7 @@ def test_links_are_written_out() -> None:
 def test_any_text_is_drawn_on_any_terminal(text: str, width: int) -> None:
     painted, stream = canvas(width=width, height=4)
     painted.write(text)
-    painted.rest()
+    painted.end_text()
     codes = re.sub(r"\x1b\[[?0-9;]*[mAKhl]", "", stream.getvalue())
     assert "\x1b" not in codes
 
@@ -81,23 +81,23 @@ def test_any_text_is_drawn_on_any_terminal(text: str, width: int) -> None:
 def test_what_is_deep_is_not_left_out() -> None:
     painted, stream = canvas()
     painted.write(">" * 50 + " deep\n")
-    painted.rest()
+    painted.end_text()
     assert "deep" in stream.getvalue()
 
 
 def test_a_line_of_a_model_is_a_line() -> None:
     painted, stream = canvas()
     painted.write("Roses are red,\nviolets are blue.")
-    painted.rest()
+    painted.end_text()
     assert written(stream).rstrip().endswith("Roses are red,\nviolets are blue.")
 
 
 def test_what_a_smaller_terminal_pushed_out_is_not_looked_for() -> None:
     painted, stream = canvas(height=20)
-    painted.passing("\n".join("abcdefgh"))
+    painted.status("\n".join("abcdefgh"))
     painted.console.height = 4
     stream.truncate(0)
-    painted.rest()
+    painted.end_text()
     assert re.findall(r"\x1b\[(\d+)A", stream.getvalue()) == ["3", "3"]
 
 
@@ -109,8 +109,8 @@ def test_thoughts_stand_behind_a_rule() -> None:
     painted.write("Eight.")
     painted.line("told", "quiet")
     painted.line("told", "quiet")
-    painted.apart()
-    painted.apart()
+    painted.space()
+    painted.space()
     seen = written(stream)
     assert "\n│ One two three four\n│ five six.\n" in seen
     assert "\n│ \n│ Seven.\nthought for 3 s\n" in seen
@@ -121,12 +121,12 @@ async def test_seconds_of_waiting_are_counted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(rich_renderer, "SECOND", 0)
     painted, stream = canvas()
     painted._clock = Clock(3.5)
-    painted.passing("…", waiting=True)
+    painted.status("…", waiting=True)
     while "14 s" not in (seen := written(stream)):  # noqa: ASYNC110  a drawing tells nobody
         await asyncio.sleep(0)
     assert seen.endswith("… 14 s\n")
     painted.write("Hello.")
-    painted.rest()
+    painted.end_text()
     assert painted._timer is None
 
 

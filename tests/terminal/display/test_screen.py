@@ -20,7 +20,7 @@ STOP = Finish(reason="stop")
 def drawing(*parts: object, finish: Finish = STOP, unfolded: bool = False) -> tuple[Drawn, AnswerView]:
     drawn = Drawn()
     answer = AnswerView(drawn, Clock())
-    answer.unfolded = unfolded
+    answer.show_reasoning = unfolded
     content = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
     candidates = (Candidate(content=content, finish=finish), Candidate(content=(Text(text="other"),), finish=STOP))  # type: ignore[arg-type]
     for event in unfold(Response(candidates=candidates)):
@@ -75,7 +75,7 @@ def test_an_odd_ending_is_told(finish: Finish, line: str) -> None:
 
 def test_thoughts_are_kept_and_shown_while_they_come() -> None:
     drawn, answer = drawing(Reasoning(text="Hm."), "So.", Reasoning(summary=("A.",)))
-    assert answer.thoughts == ["Hm.", "A."]
+    assert answer.reasoning == ["Hm.", "A."]
     assert drawn.passed[1] == "thinking …\nHm."
 
 
@@ -90,7 +90,7 @@ def test_a_thought_that_is_broken_off_is_folded() -> None:
     answer.feed(ReasoningDelta(text="of another kind of server"))
     answer.stop()
     assert drawn.lines == [("quiet", "thought for 1 min 1 s")]
-    assert answer.thoughts == ["of another kind of server"]
+    assert answer.reasoning == ["of another kind of server"]
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_seconds_are_said(seconds: float, said: str) -> None:
 def test_lines_are_plain(raw: bool) -> None:  # noqa: FBT001  a case
     output = io.StringIO()
     canvas = PlainRenderer(output, raw=raw)
-    canvas.passing("nothing of this")
+    canvas.status("nothing of this")
     for text in ("One ", "\x1b[1mtwo", ""):
         canvas.write(text)
     canvas.line("note\x1b", "quiet")
     canvas.write("three\n")
-    canvas.rest()
+    canvas.end_text()
     said = "One \x1b[1mtwo" if raw else "One �[1mtwo"
     assert output.getvalue() == f"{said}\nnote�\nthree\n"
 
@@ -126,7 +126,7 @@ def test_thoughts_are_ruled_in_lines_too(size: int) -> None:
     thought = "One\n\ntwo\n"
     for at in range(0, len(thought), size):
         canvas.write(thought[at : at + size], "thought")
-    canvas.rest()
+    canvas.end_text()
     canvas.write("So.")
     assert output.getvalue() == "│ One\n│ \n│ two\nSo."
 

@@ -74,7 +74,7 @@ def _folded(name: str) -> str:
     return "".join(character for character in name if category(character) != "Cf").casefold()
 
 
-def sayable(text: str) -> str:
+def valid_text(text: str) -> str:
     """Return text that can be written as JSON: stray bytes, as names and terminals may have them, are spelled out."""
     return text.encode(errors="backslashreplace").decode()
 

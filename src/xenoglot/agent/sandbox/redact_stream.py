@@ -15,11 +15,11 @@ class StreamRedactor:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._held = ""
+        self._pending = ""
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
         """Return the text that is decided by now; with `last`, all that is left."""
-        text = self._redactor(self._held + self._decoder.decode(data, last))
+        text = self._redactor(self._pending + self._decoder.decode(data, last))
         begun = 0 if last else self._redactor.begun(text)
-        self._held = text[len(text) - begun :]
+        self._pending = text[len(text) - begun :]
         return text[: len(text) - begun]

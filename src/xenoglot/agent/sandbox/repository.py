@@ -13,7 +13,7 @@ from typing import Final
 
 _HEAD: Final = "head"
 _FOLDERS: Final = frozenset({"objects", "refs"})
-_ELSEWHERE: Final = "commondir"
+_COMMON_DIR: Final = "commondir"
 
 
 def is_repository(folder: int, name: str, *, is_file: bool) -> bool:
@@ -25,12 +25,12 @@ def is_repository(folder: int, name: str, *, is_file: bool) -> bool:
         OSError: the folder cannot be read.
     """
     files, folders = ({name.casefold()}, set()) if is_file else (set(), {name.casefold()})
-    wanted = _FOLDERS | {_HEAD, _ELSEWHERE}
+    wanted = _FOLDERS | {_HEAD, _COMMON_DIR}
     for entry in os.listdir(folder):
         kind = entry.casefold()
         if kind in wanted:
             (folders if _is_folder(entry, folder) else files).add(kind)
-    return _HEAD in files and (folders >= _FOLDERS or _ELSEWHERE in files)
+    return _HEAD in files and (folders >= _FOLDERS or _COMMON_DIR in files)
 
 
 def _is_folder(name: str, folder: int) -> bool:

@@ -26,15 +26,15 @@ DEEPEST = 64
 class Walk:
     """Yields the path of each file below a folder, as names.
 
-    `cut` says afterwards whether it was ended before its end: after `most` entries, or after `seconds`.
+    `truncated` says afterwards whether it was ended before its end: after `most` entries, or after `seconds`.
     """
 
     def __init__(self, workspace: Workspace, top: tuple[str, ...], most: int = MOST, seconds: float = SECONDS) -> None:
         self._workspace = workspace
-        self._left = most
+        self._remaining = most
         self._deadline = time.monotonic() + seconds
         self._top = top
-        self.cut = False
+        self.truncated = False
 
     def stop(self) -> None:
         """Stop at the next entry; may be called from any thread."""
@@ -52,7 +52,7 @@ class Walk:
         folders: list[tuple[str, ...]] = []
         for name, is_folder in self._entries(parts):
             if time.monotonic() >= self._deadline:
-                self.cut = True
+                self.truncated = True
                 return
             path = (*parts, name)
             if not self._workspace.reachable(path) or ignored.ignores(path, is_folder=is_folder):
@@ -62,7 +62,7 @@ class Walk:
             else:
                 yield path
         if len(parts) >= DEEPEST:
-            self.cut = self.cut or bool(folders)
+            self.truncated = self.truncated or bool(folders)
             return
         for path in folders:
             yield from self._folder(path, ignored)
@@ -73,9 +73,9 @@ class Walk:
         try:
             with self._workspace.folder(parts) as folder, os.scandir(folder) as entries:
                 for entry in entries:
-                    self._left -= 1
-                    if self._left < 0:
-                        self.cut = True
+                    self._remaining -= 1
+                    if self._remaining < 0:
+                        self.truncated = True
                         break
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder or entry.is_file(follow_symlinks=False):
@@ -86,7 +86,7 @@ class Walk:
 
     def _below(self, ignored: Ignored, parts: tuple[str, ...]) -> Ignored:
         try:
-            with self._workspace.opened(os.path.join(*parts, ".gitignore")) as file:  # noqa: PTH118  text, see Workspace
+            with self._workspace.open(os.path.join(*parts, ".gitignore")) as file:  # noqa: PTH118  text, see Workspace
                 text = file.read(LONGEST_FILE).decode(errors="replace")
         except WorkspaceError:
             return ignored

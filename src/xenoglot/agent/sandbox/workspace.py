@@ -123,7 +123,7 @@ class Workspace:
             os.close(current)
 
     @contextmanager
-    def opened(self, path: str) -> Iterator[IO[bytes]]:
+    def open(self, path: str) -> Iterator[IO[bytes]]:
         """Yield a regular file to read from.
 
         Raises:
@@ -142,9 +142,9 @@ class Workspace:
         """Return a file as a whole.
 
         Raises:
-            WorkspaceError: as `opened`, or it is longer than `LARGEST_EDIT`, or no text.
+            WorkspaceError: as `open`, or it is longer than `LARGEST_EDIT`, or no text.
         """
-        with self.opened(path) as file:
+        with self.open(path) as file:
             about = os.fstat(file.fileno())
             data = file.read(LARGEST_EDIT + 1)
         if len(data) > LARGEST_EDIT:

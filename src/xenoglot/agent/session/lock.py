@@ -34,7 +34,7 @@ def lock(descriptor: int, name: str) -> None:
         raise ConfigurationError(f"another process works in the session `{name}`") from None
 
 
-def tell_again(descriptor: int) -> None:
+def relock(descriptor: int) -> None:
     """Take the lock that tells who works in a session again, where reading the file elsewhere has lost it."""
     import fcntl  # noqa: PLC0415  POSIX alone has it
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xenoglot.agent.session.lock import holder, lock, tell_again
+from xenoglot.agent.session.lock import holder, lock, relock
 from xenoglot.agent.session.session_records import (
     VERSION,
     Session,
@@ -52,7 +52,7 @@ class SessionFile:
     @property
     def id(self) -> str:
         """The name by which the session is resumed."""
-        return self.session.begun.id
+        return self.session.started.id
 
     def add(self, *messages: Message) -> None:
         """Write down turns that joined the conversation."""
@@ -74,7 +74,7 @@ class SessionFile:
 
     def _append(self, record: Record) -> None:
         line = memoryview(encode(record, self._redactor))
-        tell_again(self._descriptor)
+        relock(self._descriptor)
         try:
             while line:
                 line = line[os.write(self._descriptor, line) :]
@@ -103,7 +103,7 @@ class Sessions:
         except OSError as error:
             raise ConfigurationError(f"no session can be kept: {os.strerror(error.errno or 0)}") from None
         lock(descriptor, name)
-        file = SessionFile(Session(begun=begun), descriptor, self._redactor)
+        file = SessionFile(Session(started=begun), descriptor, self._redactor)
         file._append(begun)  # noqa: SLF001  its first line
         return file
 
@@ -154,8 +154,8 @@ class Sessions:
             ConfigurationError: there is none.
         """
         for session in self.listed():
-            if session.begun.workspace == workspace:
-                return session.begun.id
+            if session.started.workspace == workspace:
+                return session.started.id
         raise ConfigurationError("there is no session of this folder to go on with")
 
     def path(self, name: str) -> Path:
@@ -182,6 +182,6 @@ def _decoded(data: bytes, name: str) -> Session:
         session = decode(line for line in data.split(b"\n") if line.strip())
     except ConfigurationError as error:
         raise ConfigurationError(f"the session `{name}` cannot be read: {error}") from None
-    if session.begun.id != name:
+    if session.started.id != name:
         raise ConfigurationError(f"the session `{name}` cannot be read: its file was renamed")
     return session

@@ -62,7 +62,7 @@ Record: TypeAlias = SessionStarted | Turns | TranscriptReplaced | SessionSpend
 class Session(Struct, frozen=True, kw_only=True):
     """A session read from its file, ready to be continued. `damaged` counts the lines that could not be read."""
 
-    begun: SessionStarted
+    started: SessionStarted
     messages: tuple[Message, ...] = ()
     spent: RunSpend = RunSpend()
     outcome: str | None = None
@@ -112,15 +112,15 @@ def decode(lines: Iterable[bytes]) -> Session:
     if begun is None or begun.version != VERSION:
         raise ConfigurationError("it is no session, or one of another version of xenoglot")
     return Session(
-        begun=begun,
-        messages=tuple(mended(messages)),
+        started=begun,
+        messages=tuple(repaired(messages)),
         spent=account.spent,
         outcome=account.outcome,
         damaged=damaged,
     )
 
 
-def mended(messages: Iterable[Message]) -> Iterator[Message]:
+def repaired(messages: Iterable[Message]) -> Iterator[Message]:
     """Yield turns, behind each that calls tools one result for each call; results of no call are left out."""
     waiting: dict[str, ToolCall] = {}
     for message in messages:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.agent.sandbox.file_names import sayable, shown
+from xenoglot.agent.sandbox.file_names import shown, valid_text
 from xenoglot.agent.sandbox.workspace import LARGEST_EDIT, MissingError, Workspace, WorkspaceError
 from xenoglot.agent.tools.diffs import diff
 from xenoglot.model.content import Text
@@ -13,7 +13,7 @@ from xenoglot.tools.tool import ToolOutput
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TOLD = 5
+_SHOWN_PLACES = 5
 """Places that are named where a text is found more than once."""
 
 
@@ -40,7 +40,7 @@ class EditTools:
         _refuse_long(len(text) + places * (len(replacement) - len(wanted)))
         changed = text.replace(wanted, replacement)
         self._workspace.replace(path, _encoded(changed, ending), found)
-        return _told(path, text, changed, f"{places} places changed" if places > 1 else "changed")
+        return _result(path, text, changed, f"{places} places changed" if places > 1 else "changed")
 
     def write_file(self, path: str, content: str) -> ToolOutput:
         """Write a whole file: a new one, or in place of what it held.
@@ -56,7 +56,7 @@ class EditTools:
         old, ending = ("", "\n") if found is None else _decoded(found.data)
         _refuse_long(len(content))
         self._workspace.replace(path, _encoded(_plain(content, ending), ending), found)
-        return _told(path, old, _plain(content, ending), "written" if found is None else "overwritten")
+        return _result(path, old, _plain(content, ending), "written" if found is None else "overwritten")
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def _refuse_unclear(text: str, old: str, new: str, places: int, *, many: bool) -
     if old == new:
         raise WorkspaceError("`old` and `new` are the same")
     if not places:
-        hint = " It is there with other spaces around its lines." if _loosely(old) in _loosely(text) else ""
+        hint = " It is there with other spaces around its lines." if _normalized(old) in _normalized(text) else ""
         raise WorkspaceError(f"`old` is not in the file: read it again, each space counts.{hint}")
     if places > 1 and not many:
         lines = ", ".join(str(line) for line in _occurrences(text, old))
@@ -95,24 +95,24 @@ def _refuse_long(length: int) -> None:
         raise WorkspaceError(f"the file would be longer than {LARGEST_EDIT // 1024 // 1024} MiB: that is not written")
 
 
-def _loosely(text: str) -> str:
+def _normalized(text: str) -> str:
     return "\n".join(line.strip() for line in text.strip().split("\n"))
 
 
 def _occurrences(text: str, wanted: str) -> Iterator[int]:
     """Yield the lines on which the first few begin."""
     place = -1
-    for _ in range(_TOLD):
+    for _ in range(_SHOWN_PLACES):
         place = text.find(wanted, place + 1)
         if place < 0:
             return
         yield text.count("\n", 0, place) + 1
 
 
-def _told(path: str, old: str, new: str, what: str) -> ToolOutput:
+def _result(path: str, old: str, new: str, what: str) -> ToolOutput:
     name = shown(path)
     made = diff(old, new, name)
     return ToolOutput(
         content=(Text(text=f"{name}: {what} (+{made.added} -{made.removed} lines)"),),
-        data={"path": name, "diff": sayable(made.text), "added": made.added, "removed": made.removed},
+        data={"path": name, "diff": valid_text(made.text), "added": made.added, "removed": made.removed},
     )

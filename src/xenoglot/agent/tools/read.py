@@ -54,7 +54,7 @@ class ReadTools:
         """
         if start_line < 1 or (end_line is not None and end_line < start_line):
             raise WorkspaceError("`start_line` counts from 1, and `end_line` is not before it")
-        with self._workspace.opened(path) as file:
+        with self._workspace.open(path) as file:
             if is_binary(file.read(LONGEST)):
                 raise WorkspaceError(f"`{shown(path)}` is no text: it has {os.fstat(file.fileno()).st_size} bytes")
             file.seek(0)
@@ -74,7 +74,7 @@ class ReadTools:
         found = [shown("/".join(parts)) for parts in islice(hits, MOST_ENTRIES + 1)]
         if len(found) > MOST_ENTRIES:
             found[MOST_ENTRIES:] = [f"[more than {MOST_ENTRIES} files: the rest is left out]"]
-        if walk.cut:
+        if walk.truncated:
             found.append("[the workspace is too large: not all of it was looked at]")
         return "\n".join(found) or "[no file matches]"
 

@@ -45,7 +45,7 @@ _KEEPER = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)), str(GRACE)
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):
-    """Result of a command: `exit_code` is 128 + N if signal N ended it, `strays` is the number of processes left over.
+    """Result of a command: `exit_code` is 128 + N if signal N ended it, `leftover_processes` counts those that remain.
 
     Only a command that kills its subreaper can leave some: those outside its process group.
     """
@@ -53,10 +53,10 @@ class CommandResult(Struct, frozen=True, kw_only=True):
     output: str
     exit_code: int
     timed_out: bool
-    strays: int
+    leftover_processes: int
 
 
-async def ended(  # noqa: PLR0913  each is said at the one place that calls it
+async def run_to_end(  # noqa: PLR0913  each is said at the one place that calls it
     command: str,
     *,
     folder: str,
@@ -94,7 +94,7 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
         done, _ = await asyncio.wait({reading}, timeout=0 if cancelled else seconds)
     finally:  # its input ends: the keeper ends what still runs
         keeper.stdin.close()
-        strays = await _over(keeper, reading)
+        strays = await _wait_for_keeper(keeper, reading)
     if cancelled:
         raise asyncio.CancelledError
     code = -signal.SIGKILL if keeper.returncode is None else keeper.returncode
@@ -102,7 +102,7 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
         output=kept.text(),
         exit_code=code if code >= 0 else subreaper.BY_SIGNAL - code,
         timed_out=not done,
-        strays=strays if done else 0,
+        leftover_processes=strays if done else 0,
     )
 
 
@@ -136,7 +136,7 @@ async def _read(
         told = await keeper.stderr.read()  # it has no other writer: it ends when the keeper does
         if not told:
             _end_group(shell)
-            await _let_go(keeper, printing)
+            await _close_pipes(keeper, printing)
         await printing
     finally:
         printing.cancel()
@@ -165,7 +165,7 @@ def _number(told: bytes) -> int:
     return int(told) if told.strip().isdigit() else 0
 
 
-async def _let_go(keeper: asyncio.subprocess.Process, printing: asyncio.Future[None]) -> None:
+async def _close_pipes(keeper: asyncio.subprocess.Process, printing: asyncio.Future[None]) -> None:
     """Close the pipes of a keeper that was killed: what got away may hold them for ever."""
     assert keeper.stdin is not None  # noqa: S101  it was asked for
     keeper.stdin.close()
@@ -181,7 +181,7 @@ def _end_group(shell: int) -> None:
             os.killpg(shell, signal.SIGKILL)
 
 
-async def _over(keeper: asyncio.subprocess.Process, reading: asyncio.Future[int]) -> int:
+async def _wait_for_keeper(keeper: asyncio.subprocess.Process, reading: asyncio.Future[int]) -> int:
     """Wait for the keeper to have swept; kill it should it hang, which it has no reason to."""
     done, _ = await asyncio.wait({reading}, timeout=GRACE + subreaper.SWEEP_SECONDS + 5)
     if done:
@@ -218,7 +218,7 @@ class RunTool:
         if not limit > 0:
             raise ToolError("`seconds`: expected more than 0")
         try:
-            made = await ended(
+            made = await run_to_end(
                 command,
                 folder=self._folder,
                 environ=self._environ,
@@ -228,18 +228,18 @@ class RunTool:
             )
         except (OSError, ValueError) as error:  # too long an argument; the folder is gone; half a character
             raise ToolError(f"the command could not be started: {type(error).__name__}") from None
-        return _told(command, made, limit)
+        return _result(command, made, limit)
 
 
-def _told(command: str, made: CommandResult, limit: float) -> ToolOutput:
+def _result(command: str, made: CommandResult, limit: float) -> ToolOutput:
     """Return the result for the model: the output, and below it what else there is to know."""
     notes: list[str] = []
     if made.timed_out:
         notes.append(f"[ended after {limit:g} s: it took too long]")
     elif made.exit_code:
         notes.append(f"[exit code {made.exit_code}]")
-    if made.strays:
-        notes.append(f"[{made.strays} processes that it had left running were ended]")
+    if made.leftover_processes:
+        notes.append(f"[{made.leftover_processes} processes that it had left running were ended]")
     lines = [made.output.rstrip("\n")] if made.output.strip() else []
     return ToolOutput(
         content=(Text(text="\n".join(lines + notes) or "[no output]"),),

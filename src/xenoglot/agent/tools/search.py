@@ -44,9 +44,9 @@ class RegexWorker:
 
     async def lines(self, text: bytes) -> list[tuple[int, str]]:
         """Return the lines of a text that match, each with its number."""
-        return await self.ask(b"%d\n%s" % (len(text), text))
+        return await self.send(b"%d\n%s" % (len(text), text))
 
-    async def ask(self, data: bytes) -> list[tuple[int, str]]:
+    async def send(self, data: bytes) -> list[tuple[int, str]]:
         """Return the answer to what the child is told.
 
         Raises:
@@ -75,7 +75,7 @@ async def matcher(pattern: str, *, literal: bool, ignore_case: bool) -> AsyncIte
     made = RegexWorker(process)
     try:
         asked = {"pattern": pattern, "literal": literal, "ignore_case": ignore_case}
-        await made.ask(json.dumps(asked).encode() + b"\n")
+        await made.send(json.dumps(asked).encode() + b"\n")
         yield made
     finally:
         with suppress(ProcessLookupError):
@@ -128,7 +128,7 @@ class SearchTool:
         else:
             if len(found) > most:
                 found[most:] = [f"[more than {most} lines match: the rest is left out]"]
-            elif walk.cut:
+            elif walk.truncated:
                 found.append("[the workspace is too large: not all of it was searched]")
         finally:
             walk.stop()
@@ -141,6 +141,6 @@ class SearchTool:
         for parts in [top] if top and self._workspace.is_file(top) else walk:
             if wanted is None or matches(wanted, parts) or matches(wanted, parts[len(top) :]):
                 name = "/".join(parts)
-                with suppress(WorkspaceError), self._workspace.opened(name) as file:
+                with suppress(WorkspaceError), self._workspace.open(name) as file:
                     if not is_binary(text := file.read(LARGEST)):
                         yield shown(name), text

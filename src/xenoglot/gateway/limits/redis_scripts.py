@@ -173,7 +173,7 @@ class SlotRequest(Struct, frozen=True):
 
 
 class WindowRelease(Struct, frozen=True):
-    """A window, as `LEAVE` wants it: `owed` is what was used beyond what was reserved, below 0 what comes back."""
+    """A window, as `EXIT_HINT` wants it: `owed` is what was used beyond what was reserved, below 0 what comes back."""
 
     entry: str
     owed: int
@@ -195,7 +195,7 @@ class LimitRequest(Struct, frozen=True):
         return (*self.window_keys, *self.place_keys), json.encode(said)
 
     def leave(self, name: str, now: int, since: int, changed: Iterable[tuple[int, int]]) -> tuple[Sequence[str], bytes]:
-        """Return the same of `LEAVE`: of `changed` windows, by their index, what is owed; it began at `since`."""
+        """Return the same of `EXIT_HINT`: of `changed` windows, by their index, what is owed; it began at `since`."""
         keys: list[str] = []
         windows = []
         for index, owed in changed:

@@ -38,7 +38,7 @@ _INTERRUPTED_SECONDS = 5.0
 class Frontend(Protocol):
     """Interface between a conversation and the user."""
 
-    canvas: Renderer
+    renderer: Renderer
     interactive: bool
     """Whether somebody sits there who can be asked."""
 
@@ -59,10 +59,10 @@ class PlainFrontend:
     def __init__(self, output: TextIO | None = None, *, stdin: int = _STDIN) -> None:
         self.interactive = os.isatty(stdin)
         output = output or sys.stdout
-        self.canvas: Renderer = PlainRenderer(output, raw=not output.isatty())
+        self.renderer: Renderer = PlainRenderer(output, raw=not output.isatty())
         self._stdin = stdin
-        self._left = b""
-        self._over = False
+        self._unread = b""
+        self._ended = False
 
     async def read(self) -> str | None:
         """Return the next line, without its end."""
@@ -80,15 +80,15 @@ class PlainFrontend:
         sys.stderr.flush()
 
     async def _line(self) -> str | None:
-        while b"\n" not in self._left and not self._over:
+        while b"\n" not in self._unread and not self._ended:
             data = await _in_thread(self._stdin)
-            self._over = not data
-            self._left += data
-            if len(self._left) > _LONGEST_LINE:
+            self._ended = not data
+            self._unread += data
+            if len(self._unread) > _LONGEST_LINE:
                 raise ConfigurationError(f"standard input: a line is longer than {_LONGEST_LINE // 1_000_000} MB")
-        if not self._left:
+        if not self._unread:
             return None
-        line, _, self._left = self._left.partition(b"\n")
+        line, _, self._unread = self._unread.partition(b"\n")
         return line.removesuffix(b"\r").decode(errors="replace")
 
 
@@ -101,7 +101,7 @@ class RichFrontend:
         from prompt_toolkit import PromptSession  # noqa: PLC0415  an extra
         from prompt_toolkit.history import InMemoryHistory  # noqa: PLC0415
 
-        self.canvas = canvas
+        self.renderer = canvas
         self._history = history
         self._session: PromptSession[str] = PromptSession(
             history=InMemoryHistory(history.lines() if history else ()),
@@ -116,14 +116,14 @@ class RichFrontend:
 
     async def read(self) -> str | None:
         """Let something be typed."""
-        self.canvas.apart()
+        self.renderer.space()
         try:
             text = await self._session.prompt_async([("bold", PROMPT)])
         except EOFError:
             return None
         text = text.encode(errors="replace").decode()
         if self._history:
-            self._history.keep(text)
+            self._history.add(text)
         return text
 
     async def choose(self, question: str) -> str:
@@ -133,7 +133,7 @@ class RichFrontend:
         """
         from prompt_toolkit import PromptSession  # noqa: PLC0415  an extra
 
-        self.canvas.rest()
+        self.renderer.end_text()
         asking: PromptSession[str] = PromptSession()
         with suppress(EOFError):
             try:

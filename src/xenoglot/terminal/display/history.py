@@ -54,7 +54,7 @@ class History:
                     found.append(msgspec.json.decode(line, type=str))
         return found[-MOST:]
 
-    def keep(self, line: str) -> None:
+    def add(self, line: str) -> None:
         """Store a line, unless it contains a secret."""
         if not line.strip() or len(line) > LONGEST or self._is_secret(line):
             return

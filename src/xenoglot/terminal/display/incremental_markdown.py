@@ -23,7 +23,7 @@ LONGEST_INFO = 100
 class IncrementalMarkdown:
     """Accepts growing text; returns each top-level block once the next one has started.
 
-    `open` is the text not returned yet: after `take`, the unfinished block.
+    `open` is the text not returned yet: after `complete_blocks`, the unfinished block.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class IncrementalMarkdown:
         """Add to what is open, with nothing in it to be obeyed."""
         self.open += harmless(text)
 
-    def take(self) -> list[str]:
+    def complete_blocks(self) -> list[str]:
         """Return the blocks that are complete now, each with its line's end. Reads all that is open."""
         if "\n" not in self.open[self._read :] and len(self.open) < LONGEST:
             return []  # what a line is can only be said when it is whole
@@ -55,7 +55,7 @@ class IncrementalMarkdown:
 
 def _blocks(text: str) -> list[str]:
     """Return `text` cut where a top-level block begins; one empty block where there is nothing."""
-    return _cut(text, [0, *_starts(_parser().parse(text), 0)[1:]])
+    return _split(text, [0, *_starts(_parser().parse(text), 0)[1:]])
 
 
 def _starts(tokens: Sequence[Token], level: int) -> list[int]:
@@ -63,7 +63,7 @@ def _starts(tokens: Sequence[Token], level: int) -> list[int]:
     return [token.map[0] for token in tokens if token.level == level and token.map and token.nesting >= 0]
 
 
-def _cut(text: str, starts: Sequence[int]) -> list[str]:
+def _split(text: str, starts: Sequence[int]) -> list[str]:
     lines = text.splitlines(keepends=True)
     return ["".join(lines[first:last]) for first, last in pairwise([*starts, len(lines)])]
 
@@ -79,7 +79,7 @@ def _parted(block: str, rest: str) -> tuple[list[str], str, str]:
     tokens = _parser().parse(block)
     match tokens[0].type if tokens else "":
         case "bullet_list_open" | "ordered_list_open":
-            *given, block = _cut(block, sorted({0, _starts(tokens, 1)[-1]}))
+            *given, block = _split(block, sorted({0, _starts(tokens, 1)[-1]}))
             return given, block, rest
         case "fence" if not _closed(tokens[0], lines):
             head = [f"{tokens[0].markup}{tokens[0].info[:LONGEST_INFO]}\n"]

@@ -36,9 +36,9 @@ class LiveRegion:
         """Draw `above` permanently, and `lines` below it in place of the current region."""
         from rich.segment import Segment  # noqa: PLC0415  an extra
 
-        written = self._written(lines)
+        written = self._encoded(lines)
         kept = 0 if above else self._same(written)
-        self._replace(kept, [*self._written(above), *written[kept:]])
+        self._replace(kept, [*self._encoded(above), *written[kept:]])
         self._drawn, self._width = written, self._console.width
         self._cells = [Segment.get_line_length(list(line)) for line in lines]
 
@@ -47,7 +47,7 @@ class LiveRegion:
         if self._drawn or above:
             self.draw((), above)
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Make the current lines permanent, because other output follows them."""
         self._drawn, self._cells = [], []
 
@@ -73,7 +73,7 @@ class LiveRegion:
         """Return the rows a line has now: terminals that became narrower have wrapped it."""
         return max(1, -(-cells // max(1, self._console.width)))
 
-    def _written(self, lines: Sequence[Line]) -> list[str]:
+    def _encoded(self, lines: Sequence[Line]) -> list[str]:
         """Return lines as the terminal is told to draw them."""
         if not lines:
             return []

@@ -42,7 +42,7 @@ class LineProgress:
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._clock = clock
-        self._what = self._unit = self._note = self._told = ""
+        self._what = self._unit = self._note = self._last_line = ""
         self._total: int | None = None
         self._count = 0
         self._last = 0.0
@@ -53,14 +53,14 @@ class LineProgress:
         self._what, self._total, self._unit = what, total, unit
         self._count, self._note, self._running = 0, "", True
         self._last = self._clock()
-        self._say()
+        self._print()
 
     def advance(self, count: int = 1) -> None:
         """Count, and say so if nothing was said for a while."""
         self._count += count
         if self._clock() - self._last >= EVERY:
             self._last = self._clock()
-            self._say()
+            self._print()
 
     def note(self, text: str) -> None:
         """Keep it for the next line."""
@@ -70,15 +70,15 @@ class LineProgress:
         """Say how far it came."""
         if self._running:
             self._running = False
-            self._say()
+            self._print()
 
-    def _say(self) -> None:
+    def _print(self) -> None:
         of = "" if self._total is None else f" of {self._total}"
         unit = f" {self._unit}" if self._unit else ""
         count = f": {self._count}{of}{unit}" if self._count or self._total is not None else ""
         line = f"{self._what}{count}{', ' if self._note else ''}{self._note}"
-        if line != self._told:
-            self._told = line
+        if line != self._last_line:
+            self._last_line = line
             self._stream.write(f"{line}\n")
             self._stream.flush()
 

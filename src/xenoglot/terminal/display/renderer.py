@@ -9,10 +9,10 @@ from xenoglot.terminal.display.sanitize import harmless
 if TYPE_CHECKING:
     from typing import TextIO
 
-Look: TypeAlias = Literal["said", "quiet", "call", "problem", "added", "removed", "place"]
+StyleName: TypeAlias = Literal["said", "quiet", "call", "problem", "added", "removed", "place"]
 """How a line looks: what matters, what is only noted, a call, an error, and the lines of a diff."""
 
-Words: TypeAlias = Literal["said", "thought"]
+TextKind: TypeAlias = Literal["said", "thought"]
 """What words are: those of an answer, or of a thought, which are never taken for one another."""
 
 RULE = "│ "
@@ -22,25 +22,25 @@ RULE = "│ "
 class Renderer(Protocol):
     """Interface of a renderer. Arguments are untrusted: a renderer writes no control characters of theirs."""
 
-    def write(self, text: str, look: Words = "said") -> None:
-        """Add text to the answer, which is Markdown, or to reasoning; `rest` is called in between."""
+    def write(self, text: str, look: TextKind = "said") -> None:
+        """Add text to the answer, which is Markdown, or to reasoning; `end_text` is called in between."""
 
-    def passing(self, text: str, *, waiting: bool = False) -> None:
+    def status(self, text: str, *, waiting: bool = False) -> None:
         """Show a temporary line, such as the end of reasoning; the next output replaces it.
 
         `waiting`: the duration is unknown, so the elapsed seconds are shown.
         """
 
-    def rest(self) -> None:
+    def end_text(self) -> None:
         """Complete the open text: the next output starts on a new line."""
 
-    def line(self, text: str, look: Look = "said") -> None:
+    def line(self, text: str, look: StyleName = "said") -> None:
         """Write permanent lines."""
 
-    def apart(self) -> None:
+    def space(self) -> None:
         """Add space below an answer, before the user's input."""
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Start below the current output, because other code wrote meanwhile. Writes nothing now."""
 
 
@@ -53,7 +53,7 @@ class PlainRenderer:
         self._raw = raw
         self._open = False
 
-    def write(self, text: str, look: Words = "said") -> None:
+    def write(self, text: str, look: TextKind = "said") -> None:
         """Add words to the answer, or to a thought."""
         if text:
             shown = text if self._raw else harmless(text)
@@ -63,24 +63,24 @@ class PlainRenderer:
             self._output.flush()
             self._open = not shown.endswith("\n")
 
-    def passing(self, text: str, *, waiting: bool = False) -> None:
+    def status(self, text: str, *, waiting: bool = False) -> None:
         """Show nothing: what is written here stays."""
 
-    def rest(self) -> None:
+    def end_text(self) -> None:
         """End the line."""
         if self._open:
             self.write("\n")
 
-    def line(self, text: str, look: Look = "said") -> None:  # noqa: ARG002  a plain line has no looks
+    def line(self, text: str, look: StyleName = "said") -> None:  # noqa: ARG002  a plain line has no looks
         """Write lines."""
-        self.rest()
+        self.end_text()
         self._output.write(f"{harmless(text)}\n")
         self._output.flush()
 
-    def apart(self) -> None:
+    def space(self) -> None:
         """Leave none: each line tells something."""
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """It does so anyway."""
 
 

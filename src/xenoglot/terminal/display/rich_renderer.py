@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.segment import Segment
 
-    from xenoglot.terminal.display.renderer import Look, Words
+    from xenoglot.terminal.display.renderer import StyleName, TextKind
 
-STYLES: dict[Look, str] = {
+STYLES: dict[StyleName, str] = {
     "said": "none",
     "quiet": "dim",
     "call": "cyan",
@@ -58,63 +58,63 @@ class RichRenderer:
         self._clock = clock
         self._growing = IncrementalMarkdown()
         self._region = LiveRegion(console)
-        self._look: Words = "said"
-        self._passing = ""
+        self._style: TextKind = "said"
+        self._status = ""
         self._waiting: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._next = 0.0
-        self._begun = False
+        self._started = False
         """Whether these words have lines that stay."""
-        self._room_below = False
+        self._space_below = False
         """Whether an answer stands above, from which what comes next is to be parted."""
         self._answered = False
         """Whether there was one since the person's turn."""
 
-    def write(self, text: str, look: Words = "said") -> None:
+    def write(self, text: str, look: TextKind = "said") -> None:
         """Add words to the answer, or to a thought."""
-        self._hold("")
-        self._look = look
+        self._set_status("")
+        self._style = look
         self._growing.feed(text)
         self._draw_soon()
 
-    def passing(self, text: str, *, waiting: bool = False) -> None:
+    def status(self, text: str, *, waiting: bool = False) -> None:
         """Show what holds for the moment."""
-        self._hold(harmless(text), waiting=waiting)
+        self._set_status(harmless(text), waiting=waiting)
         self._draw_soon()
 
-    def rest(self) -> None:
+    def end_text(self) -> None:
         """Draw what is open for good."""
-        self._hold("")
+        self._set_status("")
         self._drop_timer()
         self._region.clear(self._complete(self._growing.close()))
-        self._begun = False
+        self._started = False
 
-    def line(self, text: str, look: Look = "said") -> None:
+    def line(self, text: str, look: StyleName = "said") -> None:
         """Draw lines that stay; an empty one parts them from an answer."""
         from rich.text import Text  # noqa: PLC0415  an extra
 
-        self.rest()
-        if self._room_below:
+        self.end_text()
+        if self._space_below:
             self.console.print()
-            self._room_below = False
+            self._space_below = False
         self.console.print(Text(harmless(text), style=STYLES[look]))
 
-    def apart(self) -> None:
+    def space(self) -> None:
         """Leave an empty line below an answer, and what is noted of it."""
-        self.rest()
+        self.end_text()
         if self._answered:
             self.console.print()
-        self._answered = self._room_below = False
+        self._answered = self._space_below = False
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Draw what is open anew, below what others drew."""
-        self._region.let_go()
+        self._region.detach()
 
-    def _hold(self, passing: str, *, waiting: bool = False) -> None:
+    def _set_status(self, passing: str, *, waiting: bool = False) -> None:
         if self._waiting is not None:
             self._drop_timer()  # the next count of seconds is not what is drawn next
         self._waiting = self._clock() if waiting else None
-        self._passing = passing
+        self._status = passing
 
     def _complete(self, blocks: Iterable[str]) -> list[list[Segment]]:
         """Return the lines of blocks that are complete, each below an empty one."""
@@ -122,16 +122,16 @@ class RichRenderer:
         for block in blocks:
             if block.strip():
                 drawn += self._block(block)
-                self._begun = self._answered = True
-                self._room_below = self._look == "said"
+                self._started = self._answered = True
+                self._space_below = self._style == "said"
         return drawn
 
     def _block(self, text: str) -> list[list[Segment]]:
         """Return the lines of a block below an empty one; those of a thought behind a rule."""
-        if self._look == "said":
+        if self._style == "said":
             return [[], *self._lines(markdown(text))]
         lines = _ruled([[], *self._lines(markdown(text), margin=len(RULE))])
-        return lines if self._begun else [[], *lines[1:]]
+        return lines if self._started else [[], *lines[1:]]
 
     def _draw_soon(self) -> None:
         """Draw now, or when the last drawing is long enough ago."""
@@ -150,7 +150,7 @@ class RichRenderer:
     def _draw(self) -> None:
         self._drop_timer()
         begun = self._clock()
-        above = self._complete(self._growing.take())
+        above = self._complete(self._growing.complete_blocks())
         self._region.draw(self._open_lines(begun), above)
         now = self._clock()
         self._next = now + max(BLINK, SHARE * (now - begun))
@@ -167,9 +167,9 @@ class RichRenderer:
         from rich.text import Text  # noqa: PLC0415  an extra
 
         room = max(self.console.size.height - SPARE, 1)
-        if self._passing:
+        if self._status:
             seconds = 0 if self._waiting is None else int(now - self._waiting)
-            shown = f"{self._passing} {seconds} s" if seconds >= SHORT else self._passing
+            shown = f"{self._status} {seconds} s" if seconds >= SHORT else self._status
             lines = self._lines(Text("\n".join(shown.split("\n")[-PASSING:]), style="dim"))
             room = min(room, PASSING)
         elif self._growing.open.strip():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
-    from xenoglot.terminal.display.renderer import Look, Renderer
+    from xenoglot.terminal.display.renderer import Renderer, StyleName
     from xenoglot.tools.events import RunEvent
     from xenoglot.tools.result import RunResult
     from xenoglot.tools.tool_output import ToolOutput
@@ -74,20 +74,20 @@ class RunView(AnswerView):
         self._always: set[str] = set()
         self._output: dict[str, str] = {}
         self._announcements: dict[str, asyncio.Event] = {}
-        self._held: list[Event | RunEvent] | None = None
+        self._pending: list[Event | RunEvent] | None = None
 
     def begin(self) -> None:
         """Begin with another question."""
-        self.thoughts.clear()
+        self.reasoning.clear()
         self.results.clear()
         self._output.clear()
         self._announcements.clear()
-        self.calls_told = False
+        self.calls_shown = False
 
     def feed(self, event: Event | RunEvent) -> None:
         """Draw one event, at once or when the person has answered."""
-        if self._held is not None:
-            self._held.append(event)
+        if self._pending is not None:
+            self._pending.append(event)
         else:
             self._draw(event)
 
@@ -96,8 +96,8 @@ class RunView(AnswerView):
             case ModelEvent(event=inner):
                 super().feed(inner)
             case RoundStarted():
-                self.calls_told = True
-                self.canvas.passing("…", waiting=True)
+                self.calls_shown = True
+                self.renderer.status("…", waiting=True)
             case CallStarted(call=call):
                 self.line(f"{call_line(call)}", "call")
             case CallProgress(call_id=call_id, text=text):
@@ -151,16 +151,16 @@ class RunView(AnswerView):
         async with self._one_at_a_time:  # several may come at once, and there is one person
             if call.name in self._always:
                 return True
-            if self.calls_told:
+            if self.calls_shown:
                 await self._announced(call.id).wait()
             self.show_call(call)
             if self._ask is None:
                 return NOBODY
-            self._held = []
+            self._pending = []
             try:
                 return self.verdict(call, await self._ask(QUESTION))
             finally:
-                held, self._held = self._held, None
+                held, self._pending = self._pending, None
                 for event in held:
                     self.feed(event)
 
@@ -169,7 +169,7 @@ class RunView(AnswerView):
 
     def show_call(self, call: ToolCall) -> None:
         """Draw all of a call: what is left out could be what matters."""
-        self.canvas.rest()
+        self.renderer.end_text()
         self.line(f"{in_line(call.name)} wants to run:", "call")
         for text in argument_lines(call):
             self.line(text)
@@ -186,7 +186,7 @@ class RunView(AnswerView):
     def _progress(self, call_id: str, text: str) -> None:
         whole = (self._output.get(call_id, "") + text)[-KEPT_OUTPUT:]
         self._output[call_id] = whole
-        self.canvas.passing("\n".join(f"  │ {line}" for line in whole.rstrip("\n").split("\n")[-TAIL:]))
+        self.renderer.status("\n".join(f"  │ {line}" for line in whole.rstrip("\n").split("\n")[-TAIL:]))
 
     def _result(self, call: ToolCall, output: ToolOutput, seconds: float) -> None:
         self._output.pop(call.id, None)
@@ -203,19 +203,19 @@ class RunView(AnswerView):
         notes = [f"{more} more line{'' if more == 1 else 's'}"] if more > 0 else []
         notes += [f"exit code {code}"] if isinstance(code, int) and code else []
         notes += [format_seconds(seconds)] if seconds >= 1 else []
-        look: Look = "problem" if output.is_error else "quiet"
+        look: StyleName = "problem" if output.is_error else "quiet"
         body = "\n".join(f"  {'└' if index == 0 else ' '} {line[:500]}" for index, line in enumerate(shown or ["done"]))
         self.line(body + (f"\n    … {', '.join(notes)}" if notes else ""), look)
 
     def _diff(self, diff: str) -> None:
         lines = harmless(diff).rstrip("\n").split("\n")
         for line in lines[:SHOWN_OF_DIFF]:
-            self.line(f"  {line[:500]}", look_of_diff(line))
+            self.line(f"  {line[:500]}", diff_style(line))
         if len(lines) > SHOWN_OF_DIFF:
             self.line(f"    … {len(lines) - SHOWN_OF_DIFF} more lines", "quiet")
 
 
-def look_of_diff(line: str) -> Look:
+def diff_style(line: str) -> StyleName:
     """Return how a line of a unified diff looks."""
     if line.startswith(("+++", "---", "@@")):
         return "place"

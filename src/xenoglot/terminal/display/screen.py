@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from xenoglot.model.content import Part
-    from xenoglot.terminal.display.renderer import Look, Renderer
+    from xenoglot.terminal.display.renderer import Renderer, StyleName
 
-END_OF_THOUGHT = 2000
+REASONING_TAIL = 2000
 """Characters of a thought that can be seen while it comes."""
 
 ENDINGS = {
@@ -48,16 +48,16 @@ class AnswerView:
     """Displays the events of successive answers."""
 
     def __init__(self, canvas: Renderer, clock: Callable[[], float] = time.monotonic) -> None:
-        self.canvas = canvas
-        self.thoughts: list[str] = []
-        self.unfolded = False
+        self.renderer = canvas
+        self.reasoning: list[str] = []
+        self.show_reasoning = False
         """Whether thoughts are shown as they come."""
-        self.calls_told = False
+        self.calls_shown = False
         """Whether somebody else tells of the calls."""
         self._clock = clock
         self._block: Part | None = None
         self._thinking: list[str] = []
-        self._end_of_thought = ""
+        self._reasoning_tail = ""
         self._arguments = ""
         self._since = 0.0
         self._sources: list[str] = []
@@ -68,7 +68,7 @@ class AnswerView:
             return
         match event:
             case TextDelta(text=text):
-                self.canvas.write(text)
+                self.renderer.write(text)
             case ReasoningDelta(text=text):
                 self._think(text)
             case ArgumentsDelta(text=text):
@@ -90,30 +90,30 @@ class AnswerView:
             case _:
                 pass  # a failure is told by whoever asked
 
-    def line(self, text: str, look: Look = "said") -> None:
+    def line(self, text: str, look: StyleName = "said") -> None:
         """Display a permanent line."""
-        self.canvas.line(text, look)
+        self.renderer.line(text, look)
 
     def stop(self) -> None:
         """Complete the open output: no more events follow."""
         if self._thinking:
             self._fold()
         self._block = None
-        self.canvas.rest()
+        self.renderer.end_text()
 
     def _begin(self, part: Part) -> None:
         self._block = part
         match part:
             case Text(text=text) | Refusal(text=text):
                 if text:
-                    self.canvas.write(text)
+                    self.renderer.write(text)
             case Reasoning(text=text):
-                self.canvas.rest()
+                self.renderer.end_text()
                 self._think(text or "")
             case ToolCall(arguments=arguments):
                 self._arguments = arguments
-                self.canvas.rest()
-                self.canvas.passing(f"calls {in_line(part.name)} …", waiting=True)
+                self.renderer.end_text()
+                self.renderer.status(f"calls {in_line(part.name)} …", waiting=True)
             case _:
                 pass
 
@@ -121,11 +121,11 @@ class AnswerView:
         self._block = None
         match part:
             case Text() | Refusal():
-                self.canvas.rest()
+                self.renderer.end_text()
                 self._list_sources()
             case Reasoning():
                 self._fold(part.text or "\n\n".join(part.summary or ()))
-            case ToolCall(name=name) if not self.calls_told:
+            case ToolCall(name=name) if not self.calls_shown:
                 self.line(f"calls {in_line(name)} {in_line(self._arguments)}", "call")
             case Image() | Audio() | File() | Opaque():
                 self.line(f"[{type(part).__name__.lower()}: cannot be shown here]", "quiet")
@@ -135,21 +135,21 @@ class AnswerView:
     def _think(self, text: str) -> None:
         if not self._thinking:
             self._since = self._clock()
-            self._end_of_thought = ""
+            self._reasoning_tail = ""
         self._thinking.append(text)
-        self._end_of_thought = (self._end_of_thought + text)[-END_OF_THOUGHT:]
-        if self.unfolded:
-            self.canvas.write(text, "thought")
+        self._reasoning_tail = (self._reasoning_tail + text)[-REASONING_TAIL:]
+        if self.show_reasoning:
+            self.renderer.write(text, "thought")
         else:
-            self.canvas.passing(f"thinking …\n{self._end_of_thought.strip()}".rstrip())
+            self.renderer.status(f"thinking …\n{self._reasoning_tail.strip()}".rstrip())
 
     def _fold(self, told: str = "") -> None:
         """End a thought; `told` is what is known of it where nothing of it came."""
         thought = "".join(self._thinking).strip() or told.strip()
         self._thinking.clear()
-        self.canvas.rest()
+        self.renderer.end_text()
         if thought:
-            self.thoughts.append(thought)
+            self.reasoning.append(thought)
             self.line(f"thought for {format_seconds(self._clock() - self._since)}", "quiet")
         else:
             self.line("thought, and keeps it to itself", "quiet")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BY_SIGNAL = 128
 """The exit code of a process that a signal ended is so much more than the signal."""
 
-PATIENCE: Final = 5.0
+TIMEOUT: Final = 5.0
 """Seconds in which a program that is sent away has to leave: not all can be undone where its terminal is gone."""
 
 
@@ -29,7 +29,7 @@ def restore_on_exit(canvas: Renderer) -> None:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _leave)
     if hasattr(signal, "SIGCONT"):
-        signal.signal(signal.SIGCONT, lambda *_: canvas.let_go())
+        signal.signal(signal.SIGCONT, lambda *_: canvas.detach())
 
 
 def _leave(number: int, _: FrameType | None) -> NoReturn:
@@ -37,5 +37,5 @@ def _leave(number: int, _: FrameType | None) -> NoReturn:
         signal.signal(signal.SIGALRM, lambda *_: os._exit(BY_SIGNAL + number))
         # A finalizing interpreter restores the default handlers, and the default of SIGALRM is to kill the process.
         atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_REAL, TIMEOUT)
     raise SystemExit(BY_SIGNAL + number)
