@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
         ConfigurationError: a flag is wrong.
         FailureError: the server cannot be reached, or speaks no dialect.
     """
-    from xenoglot.backends.probe_runner import ask_everything  # noqa: PLC0415  other commands need no client
+    from xenoglot.backends.probe_runner import run_probe  # noqa: PLC0415  other commands need no client
     from xenoglot.providers.probe.runner import ProbeOptions  # noqa: PLC0415
 
     if not options.timeout > 0:
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
         images=options.images,
     )
     report = asyncio.run(
-        ask_everything(asked, key=key, patience=options.timeout, say=lambda text: progress(for_log(text, LONGEST_LINE)))
+        run_probe(asked, key=key, patience=options.timeout, say=lambda text: progress(for_log(text, LONGEST_LINE)))
     )
     _report(options, report, say)
     if options.write is not None:
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
 def _report(options: argparse.Namespace, report: Report, say: Say) -> None:
     from msgspec import json  # noqa: PLC0415  as above
 
-    from xenoglot.providers.probe.report import lines, unspoken  # noqa: PLC0415
+    from xenoglot.providers.probe.report import lines, no_dialect  # noqa: PLC0415
 
     if options.json:
         say(json.encode(report).decode())
@@ -106,7 +106,7 @@ def _report(options: argparse.Namespace, report: Report, say: Say) -> None:
         for line in lines(report, evidence=options.evidence):
             say(for_log(line, LONGEST_LINE))
     if not report.faces:
-        raise FailureError(Failure(kind="upstream", message=f"{report.base_url}: {unspoken(report)}"))
+        raise FailureError(Failure(kind="upstream", message=f"{report.base_url}: {no_dialect(report)}"))
 
 
 def _write(options: argparse.Namespace, report: Report) -> None:

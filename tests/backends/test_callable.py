@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.backends.callable import Callable, Said, Speaker
+from xenoglot.backends.callable import Callable, Output, OutputFunction
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
@@ -56,7 +56,7 @@ async def async_generator(request: Request) -> AsyncIterator[str]:
         yield piece
 
 
-def talker(_request: Request) -> Iterator[Said]:
+def talker(_request: Request) -> Iterator[Output]:
     yield Reasoning(text="hm")
     yield "Let me "
     yield "look."
@@ -186,7 +186,7 @@ async def test_a_failure_is_its_requests_alone_and_tells_nothing(caplog: pytest.
     assert "secret" not in caplog.text
 
 
-def gives(*things: object) -> Speaker:
+def gives(*things: object) -> OutputFunction:
     """A generator of `things` behind a word."""
 
     def giver(_request: Request) -> Iterator[object]:
@@ -197,7 +197,7 @@ def gives(*things: object) -> Speaker:
     return giver
 
 
-def gives_later(thing: object) -> Speaker:
+def gives_later(thing: object) -> OutputFunction:
     async def giver(_request: Request) -> AsyncIterator[object]:
         yield "a"
         yield thing
@@ -217,7 +217,7 @@ def gives_later(thing: object) -> Speaker:
 )
 @pytest.mark.parametrize("giver", [gives, gives_later])
 async def test_what_means_nothing_is_no_end_and_no_word(
-    caplog: pytest.LogCaptureFixture, giver: typing.Callable[[object], Speaker], thing: object, told: str
+    caplog: pytest.LogCaptureFixture, giver: typing.Callable[[object], OutputFunction], thing: object, told: str
 ) -> None:
     """A stream that says nonsense has failed: it neither ends as if it were whole, nor passes that on."""
     with caplog.at_level(logging.ERROR):

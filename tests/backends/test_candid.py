@@ -95,7 +95,7 @@ async def test_answers_have_the_id_of_the_request(script: Steps) -> None:
 async def test_other_deadlines_over_the_same_connections() -> None:
     transport = Transport(deadlines=Deadlines(total=9.0))
     async with Upstream(HELLO) as server:
-        for one in (transport, transport.patient(Deadlines(total=3.0)), transport):
+        for one in (transport, transport.with_deadlines(Deadlines(total=3.0)), transport):
             reply = await one.send("GET", server.url, ())
             await reply.read()
         assert len(server.connections) == 1

@@ -89,7 +89,7 @@ async def test_r50_bodies_wait_while_others_take_what_there_is() -> None:
     works = [Held(name, began) for name in "abc"]
     tasks = [asyncio.ensure_future(bound.run(LARGE, work)) for work in works]
     await begun(began, ["a", "b"])
-    assert bound.taken == 2 * COST
+    assert bound.used_bytes == 2 * COST
     works[0].go.set()
     assert await tasks[0] == "a"
     await begun(began, ["a", "b", "c"])
@@ -97,7 +97,7 @@ async def test_r50_bodies_wait_while_others_take_what_there_is() -> None:
         work.go.set()
     assert await asyncio.gather(*tasks) == ["a", "b", "c"]
     await turns()
-    assert (bound.taken, bound.worst) == (0, 2 * COST)
+    assert (bound.used_bytes, bound.most_used_bytes) == (0, 2 * COST)
 
 
 async def test_r50_no_more_than_so_many_threads_at_once() -> None:
@@ -140,7 +140,7 @@ async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
     assert [*await asyncio.gather(running, behind)] == ["a", "c"]
     assert began == ["a", "c"]
     await turns()
-    assert bound.taken == 0
+    assert bound.used_bytes == 0
 
 
 async def test_who_is_cancelled_while_running_holds_its_room_until_the_thread_is_done() -> None:
@@ -151,7 +151,7 @@ async def test_who_is_cancelled_while_running_holds_its_room_until_the_thread_is
     running.cancel()
     behind = asyncio.ensure_future(bound.run(LARGE, last))
     await turns()
-    assert (began, bound.taken) == (["a"], COST)
+    assert (began, bound.used_bytes) == (["a"], COST)
     first.go.set()
     last.go.set()
     assert await behind == "b"

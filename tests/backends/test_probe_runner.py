@@ -10,7 +10,7 @@ import pytest
 
 from tests.backends.raw_server import leakless, respond_with, response, serving
 from tests.providers.quirky_server import Quirky, probe_report
-from xenoglot.backends.probe_runner import ask_everything
+from xenoglot.backends.probe_runner import run_probe
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
@@ -34,7 +34,9 @@ def probe_request(request: bytes) -> ProbeRequest:
     assert found is not None
     path = found[2].decode().partition("?")[0]
     data = decode_json(body) if body else None
-    return ProbeRequest(method="POST" if found[1] == b"POST" else "GET", dialect="", path=path, body=data, words="")
+    return ProbeRequest(
+        method="POST" if found[1] == b"POST" else "GET", dialect="", path=path, body=data, description=""
+    )
 
 
 def on_the_wire(reply: ProbeResponse, *fields: str) -> bytes:
@@ -65,7 +67,7 @@ async def test_the_wire_makes_no_difference() -> None:
     target = Target(max_tokens_field="max_completion_tokens", stop_limit=1, forced_tools=False, stream_usage=False)
     async with serving(quirky_script(Quirky({"chat": target}))) as wire:
         options = ProbeOptions(base_url=wire.url, dialects=("chat", "messages"))
-        assert await ask_everything(options, patience=9.0) == probe_report(Quirky({"chat": target}), probe(options))
+        assert await run_probe(options, patience=9.0) == probe_report(Quirky({"chat": target}), probe(options))
 
 
 @leakless
@@ -73,7 +75,7 @@ async def test_a_refused_connection_is_one_line() -> None:
     async with serving(respond_with()) as wire:
         url = wire.url
     with pytest.raises(FailureError) as caught:
-        await ask_everything(ProbeOptions(base_url=url), patience=9.0)
+        await run_probe(ProbeOptions(base_url=url), patience=9.0)
     assert str(caught.value) == f"{url}: no connection to the upstream: Connection refused"
 
 
@@ -86,9 +88,7 @@ async def test_a_server_that_is_asked_too_often_is_waited_for() -> None:
         return b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n" if next(busy, False) else None
 
     async with serving(quirky_script(Quirky({"chat": Target()}), heard)) as wire:
-        report = await ask_everything(
-            ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0, say=told.append
-        )
+        report = await run_probe(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0, say=told.append)
     assert (report.faces, report.listed, told[:3]) == (
         ("chat",),
         ("talker",),
@@ -107,7 +107,7 @@ async def test_a_server_is_asked_again_as_the_failure_policy_says(status: int, *
 
     async with serving(quirky_script(Quirky({"chat": Target()}), heard)) as wire:
         options = ProbeOptions(base_url=wire.url, dialects=("chat",))
-        await ask_everything(options, patience=9.0, say=told.append)
+        await run_probe(options, patience=9.0, say=told.append)
     assert (f"status {status}: waiting 0 s" in told) == again
 
 
@@ -115,7 +115,7 @@ async def test_a_server_is_asked_again_as_the_failure_policy_says(status: int, *
 async def test_a_server_that_stays_busy_is_not_judged() -> None:
     busy = b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n"
     async with serving(quirky_script(Quirky({}), lambda _: busy)) as wire:
-        report = await ask_everything(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
+        report = await run_probe(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
     assert [(one.what, one.verdict) for one in report.findings] == [("models", "not seen"), ("speaks", "not asked")]
 
 
@@ -128,7 +128,7 @@ async def test_no_key_is_told() -> None:
     told: list[str] = []
     async with serving(quirky_script(Quirky({}), heard)) as wire:
         options = ProbeOptions(base_url=wire.url, keyed=True)
-        report = await ask_everything(options, key=KEY, patience=9.0, say=told.append)
+        report = await run_probe(options, key=KEY, patience=9.0, say=told.append)
     assert (KEY.encode() in msgspec.json.encode(report), KEY in "".join(told)) == (False, False)
     assert {one.verdict for one in report.findings if one.what == "speaks"} == {"not asked"}
 
@@ -141,7 +141,7 @@ async def test_a_key_is_shown_as_the_server_wants_it() -> None:
 
     async with serving(quirky_script(Quirky({"messages": Target()}), heard)) as wire:
         options = ProbeOptions(base_url=wire.url, dialects=("messages",), keyed=True)
-        report = await ask_everything(options, key=KEY, patience=9.0)
+        report = await run_probe(options, key=KEY, patience=9.0)
     assert (report.faces, report.auth) == (("messages",), {"messages": "bearer"})
 
 
@@ -162,6 +162,6 @@ async def test_answers_that_break_off_are_told_so() -> None:
                 return
 
     async with serving(script) as wire:
-        report = await ask_everything(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
+        report = await run_probe(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
     told = {one.what: one for one in report.findings}
     assert (report.faces, told["refuses_unknown_fields"].verdict) == (("chat",), "unclear")

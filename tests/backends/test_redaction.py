@@ -37,4 +37,4 @@ def test_json_is_searched_through() -> None:
     ],
 )
 def test_the_beginning_of_a_secret_at_the_end_of_a_text_is_found(text: str, begun: int) -> None:
-    assert Redactor(["sk-secret-1", "pass-sk-secret"]).begun(text) == begun
+    assert Redactor(["sk-secret-1", "pass-sk-secret"]).partial_length(text) == begun

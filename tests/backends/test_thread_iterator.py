@@ -63,7 +63,7 @@ async def test_who_left_is_not_told() -> None:
 
 
 async def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_iterator, "_room", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(thread_iterator, "_threads", threading.BoundedSemaphore(1))
     first, over = ThreadRunner(), threading.Event()
     await first.run(lambda: None)
     with pytest.raises(ThreadLimitError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.engine.embedded_gateway import Serving
 from tests.engine.shared_engine import running_engine, weights
-from xenoglot.backends.probe_runner import ask_everything
+from xenoglot.backends.probe_runner import run_probe
 from xenoglot.dialect_registry import names
 from xenoglot.providers.catalog import checked
 from xenoglot.providers.probe.catalog_row import row_of
@@ -32,7 +32,7 @@ def verdicts(report: Report, face: str) -> Mapping[str, str]:
 def test_the_runtime_of_the_engine(running_engine: EngineEndpoint) -> None:
     options = ProbeOptions(base_url=running_engine.url, keyed=True)
     report = asyncio.run(
-        ask_everything(options, key=running_engine.key, patience=60.0, socket_path=running_engine.socket_path)
+        run_probe(options, key=running_engine.key, patience=60.0, socket_path=running_engine.socket_path)
     )
     found = verdicts(report, "chat")
     wanted = {
@@ -58,7 +58,7 @@ def test_the_runtime_of_the_engine(running_engine: EngineEndpoint) -> None:
 
 def test_a_gateway_in_front_of_the_embedded_model() -> None:
     with Serving({}) as serving:
-        report = asyncio.run(ask_everything(ProbeOptions(base_url=serving.url), patience=60.0))
+        report = asyncio.run(run_probe(ProbeOptions(base_url=serving.url), patience=60.0))
     found = verdicts(report, "chat")
     wanted = {
         "custom_tools": "yes",

@@ -294,7 +294,7 @@ class FailingWaits:
 
     def __init__(self, at: int, patch: pytest.MonkeyPatch) -> None:
         self.left = at
-        news, connect = Asked.news, Transport._open
+        news, connect = Asked.wait, Transport._open
 
         async def no_news(asked: Asked) -> None:
             if self._now():
@@ -309,7 +309,7 @@ class FailingWaits:
                 raise ConnectionResetError
             return await connect(transport, pool, origin, address)
 
-        patch.setattr(Asked, "news", no_news)
+        patch.setattr(Asked, "wait", no_news)
         patch.setattr(Transport, "_open", no_way)
 
     def _now(self) -> bool:

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
+from xenoglot.backends.backend import ByteAnswer, EventAnswer, monitored
 from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
@@ -111,7 +111,7 @@ class BlockingBytesBackend(BlockingBackend):
         dialect = dialects.get(call.dialect)
         chunks = self._chunks()
         watch = PassthroughMonitor(dialect, lambda failure: failure)
-        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
+        return ByteAnswer(pieces=monitored(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         yield self._data

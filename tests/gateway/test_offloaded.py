@@ -159,7 +159,7 @@ async def passed(case: Case, **server: int) -> tuple[DirectExchange, int]:
             "store": {"url": "off"},
         }
         async with build_gateway(check(plain, {}, "a test")) as gateway:
-            return await handle(gateway, "POST", case.path, case.body), of_loop().worst
+            return await handle(gateway, "POST", case.path, case.body), of_loop().most_used_bytes
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])

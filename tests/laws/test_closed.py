@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.faults.wire_responses import DIALECTS, HELLO
-from xenoglot.backends.backend import watched
+from xenoglot.backends.backend import monitored
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.remote.response_errors import ResponseErrors
@@ -104,7 +104,7 @@ def decoded_events(name: str, cut: Cut) -> tuple[Event, ...]:
     events = reader.feed(cut.data) if cut.data else ()
     if events and type(events[-1]) is Failed:
         return tuple(events)
-    return (*events, *(reader.close() if cut.error is None else reader.broken(cut.error)))
+    return (*events, *(reader.close() if cut.error is None else reader.connection_lost(cut.error)))
 
 
 def passed(name: str, cut: Cut) -> tuple[bytes, Failure | None]:
@@ -118,7 +118,7 @@ def passed(name: str, cut: Cut) -> tuple[bytes, Failure | None]:
 
     async def all_of() -> tuple[bytes, Failure | None]:
         watch = PassthroughMonitor(get(name), lambda failure: failure)
-        pieces = [piece async for piece in watched(chunks(), watch)]
+        pieces = [piece async for piece in monitored(chunks(), watch)]
         return b"".join(piece.data for piece in pieces), pieces[-1].failure if pieces else None
 
     return asyncio.run(all_of())

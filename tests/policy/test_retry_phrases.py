@@ -13,7 +13,7 @@ import pytest
 from tests.architecture.tree import ROOT
 from xenoglot.backends.http.timeouts import TransportError
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.remote.upstream_errors import fit_to_show, not_understood, unreachable
+from xenoglot.backends.remote.upstream_errors import for_client, invalid_answer, unreachable
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get
@@ -135,9 +135,9 @@ def test_what_became_of_the_connection(kind: str, pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_what_an_upstream_said(pattern: str) -> None:
-    garbled = not_understood(WireError("$.choices", "required, expected list"))
-    failed = fit_to_show(Failure(kind="internal", message="a trace", dialect="openai", status=500), Redactor(()))
-    refused = fit_to_show(Failure(kind="authentication", message="no", dialect="openai", status=401), Redactor(()))
+    garbled = invalid_answer(WireError("$.choices", "required, expected list"))
+    failed = for_client(Failure(kind="internal", message="a trace", dialect="openai", status=500), Redactor(()))
+    refused = for_client(Failure(kind="authentication", message="no", dialect="openai", status=401), Redactor(()))
     assert re.search(pattern, garbled.message)
     assert re.search(pattern, failed.message)
     assert not re.search(pattern, refused.message)

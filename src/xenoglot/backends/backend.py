@@ -54,12 +54,12 @@ class Piece(NamedTuple):
 
     Bytes whose events end in a failure without a `dialect` are not to be passed on: they do not tell it themselves, or
     not in fit words. The last piece has the events that only the end of the bytes tells, and data that completes them.
-    `cut` is whether a frame is open after the data.
+    `incomplete` is whether a frame is open after the data.
     """
 
     data: bytes
     events: Sequence[Event]
-    cut: bool = False
+    incomplete: bool = False
 
     @property
     def failure(self) -> Failure | None:
@@ -94,18 +94,18 @@ class ResumableBackend(Protocol):
 class LimitedBackend(Protocol):
     """A backend of which it may be known what it cannot do."""
 
-    def lacks(self, model: str) -> frozenset[Need]:
+    def missing_capabilities(self, model: str) -> frozenset[Need]:
         """Return what requests may need that `model` is known not to have."""
         ...
 
 
-async def watched(chunks: AsyncIterator[bytes], watch: PassthroughMonitor) -> AsyncGenerator[Piece]:
+async def monitored(chunks: AsyncIterator[bytes], watch: PassthroughMonitor) -> AsyncGenerator[Piece]:
     """Yield the bytes with what `watch` sees in them, then what their end tells, and how it is completed."""
     broken: Failure | None = None
     try:
         async for chunk in chunks:
             events = await watch.read(chunk)
-            yield Piece(chunk, events, watch.cut)
+            yield Piece(chunk, events, watch.incomplete)
     except FailureError as error:
         broken = error.failure
     ending = Piece(*watch.close(broken))

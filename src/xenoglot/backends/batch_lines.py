@@ -144,7 +144,7 @@ class _Said(Struct):
 
 
 _MARK = re.compile(r"batch_req_([1-9][0-9]{0,17})_([0-9a-f]{16})")
-_decode_said = msgspec.json.Decoder(_Said).decode
+_decode_answer = msgspec.json.Decoder(_Said).decode
 
 
 def text_of(data: bytes, number: int) -> bytes:
@@ -162,7 +162,7 @@ def mark_of(text: bytes, number: int) -> LineMark:
 def read_answer(data: bytes) -> OutputLine | None:
     """Return what a line of an output says of itself; `None` where it is no answer of ours."""
     try:
-        said = _decode_said(data)
+        said = _decode_answer(data)
     except (UnicodeError, msgspec.MsgspecError, RecursionError):
         return None
     found = _MARK.fullmatch(said.id)
@@ -211,10 +211,10 @@ def encode_line(line: BatchLine, mark: LineMark, outcome: LineOutcome) -> bytes:
         told |= encode_output(outcome)
     if outcome.losses:
         told["losses"] = list(outcome.losses)
-    return written(told)
+    return one_line(told)
 
 
-def written(told: JSONObject) -> bytes:
+def one_line(told: JSONObject) -> bytes:
     """Return `told` as a line, its end included, that is one to every reader."""
     return _BREAKS.sub(_escaped, encode_json(told)) + b"\n"
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.thread_iterator import ThreadLimitError, ThreadRunner
-from xenoglot.backends.wrappers.stop_strings import ended, stop_stage
+from xenoglot.backends.wrappers.stop_strings import stop_answer, stop_stage
 from xenoglot.codec.blocks import Blocks
 from xenoglot.errors import whereabouts
 from xenoglot.model.catalog import ModelInfo
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.request import Request
 
-Said: TypeAlias = str | Part | Usage | Finish | Response
+Output: TypeAlias = str | Part | Usage | Finish | Response
 """What a function may say: words, a whole part (a tool call, say), the usage so far, why it ended, or all at once."""
 
-Speaker: TypeAlias = "collections.abc.Callable[[Request], Any]"
-"""A function of a request that says `Said`, in any of the four ways in which Python functions do."""
+OutputFunction: TypeAlias = "collections.abc.Callable[[Request], Any]"
+"""A function of a request that says `Output`, in any of the four ways in which Python functions do."""
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _FAILED: Final = Failed(failure=Failure(kind="internal", message="internal error: the model function failed"))
-_CROWDED: Final = Failed(
+_OVERLOADED: Final = Failed(
     failure=Failure(kind="overloaded", message="overloaded: the model is at work on too many answers")
 )
 
@@ -66,13 +66,13 @@ class _End(Enum):
 class Callable:
     """Wraps a function of one `Request`.
 
-    It may be a plain function, a coroutine function, a generator or an async generator, and returns or yields `Said`;
+    It may be a plain function, a coroutine function, a generator or an async generator, and returns or yields `Output`;
     what it returns may also be an iterator of either kind, or something to wait for.
     What blocks runs in a thread of the answer's own. An exception fails its request, not the process, and so does what
-    is none of `Said`. When the client leaves, a generator is closed where it stands.
+    is none of `Output`. When the client leaves, a generator is closed where it stands.
     """
 
-    def __init__(self, function: Speaker, name: str | None = None) -> None:
+    def __init__(self, function: OutputFunction, name: str | None = None) -> None:
         self.name: str = name or str(getattr(function, "__name__", "callable"))
         self._function = function
 
@@ -84,7 +84,7 @@ class Callable:
         """
         stage = stop_stage(call.request)
         batches = self._batches(call)
-        return ended(EventAnswer(batches=batches, aclose=batches.aclose), stage)
+        return stop_answer(EventAnswer(batches=batches, aclose=batches.aclose), stage)
 
     async def count(self, _call: Call) -> int | None:
         """Nobody knows its tokens."""
@@ -100,25 +100,25 @@ class Callable:
     async def _batches(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         speech = _Speech(call.losses)
         try:
-            async with aclosing(_said(self._function, call.request, self.name)) as source:
+            async with aclosing(_call_function(self._function, call.request, self.name)) as source:
                 async for said in source:
                     if events := speech.feed(said):
                         yield events
             if events := speech.close():
                 yield events
         except ThreadLimitError:
-            yield (_CROWDED,)
+            yield (_OVERLOADED,)
         except _UnsayableError as error:
             _logger.error("the function behind `%s` said %s", self.name, error)  # noqa: TRY400  no texts
             yield (_FAILED,)
         except BaseException as error:
-            if not _is_its_own(error):
+            if not _raised_by_function(error):
                 raise
             _logger.error("the function behind `%s` failed: %s", self.name, whereabouts(error))  # noqa: TRY400  no texts
             yield (_FAILED,)
 
 
-def _is_its_own(error: BaseException) -> bool:
+def _raised_by_function(error: BaseException) -> bool:
     """Return whether the function raised `error`: an exit that it wants ends its answer, and not the process."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
@@ -146,7 +146,7 @@ class _Speech:
         self._started = True
         match said:
             case str():
-                events += self._words(said) if said else []
+                events += self._text(said) if said else []
             case Usage():
                 events.append(UsageReported(usage=said))
             case Finish():
@@ -158,7 +158,7 @@ class _Speech:
                 raise _UnsayableError(f"a `{kind}`; expected a `str`, a part, `Usage`, `Finish` or `Response`")
         return events
 
-    def _words(self, said: str) -> Sequence[Event]:
+    def _text(self, said: str) -> Sequence[Event]:
         if _HALF.search(said):
             self._losses.approximated("$.candidates[0]", "text", "half a character of UTF-16 is none: it is `\ufffd`")
             said = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -172,7 +172,7 @@ class _Speech:
         return [*started, *self._blocks.close(), Finished(finish=finish)]
 
 
-async def _said(function: Speaker, request: Request, name: str) -> AsyncGenerator[object, None]:
+async def _call_function(function: OutputFunction, request: Request, name: str) -> AsyncGenerator[object, None]:
     """Yield what `function` says, whichever kind of function it is.
 
     A plain function is called in a thread; what it returns may be an iterator, or something to wait for, in its turn.
@@ -203,7 +203,7 @@ async def _said(function: Speaker, request: Request, name: str) -> AsyncGenerato
         await steps.end(last)
 
 
-def _is_asynchronous(function: Speaker) -> bool:
+def _is_asynchronous(function: OutputFunction) -> bool:
     return inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.events import Event
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 LARGE: Final = 128 * 1024
 """Bytes of a body from which on it is decoded in a thread: about 10 ms of it where every message is small (R51)."""
@@ -69,9 +69,9 @@ class Offload:
     """Threads for large bodies: of those that run at once, the weights are at most `most`, or there is but one."""
 
     def __init__(self, most: int = MOST_BYTES, threads: int = MOST_THREADS, wait: float = WAIT_SECONDS) -> None:
-        self.taken = 0
+        self.used_bytes = 0
         """The weight of what runs."""
-        self.worst = 0
+        self.most_used_bytes = 0
         """The most that it has been."""
         self._most = most
         self._threads = threads
@@ -80,7 +80,7 @@ class Offload:
         self._pool = ThreadPoolExecutor(threads, "offload")
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    async def run(self, size: int, work: Callable[[], Made]) -> Made:
+    async def run(self, size: int, work: Callable[[], Result]) -> Result:
         """Return what `work` gives for a body of `size` bytes; what it raises is raised here.
 
         Raises:
@@ -90,14 +90,14 @@ class Offload:
         await self._turn(cost)
         loop = asyncio.get_running_loop()
         try:
-            done: Work[Made] = self._pool.submit(contextvars.copy_context().run, work)
+            done: Work[Result] = self._pool.submit(contextvars.copy_context().run, work)
         except BaseException:
-            self._leave(cost)
+            self._release(cost)
             raise
 
-        def leave(_: Work[Made]) -> None:
+        def leave(_: Work[Result]) -> None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._leave, cost)
+                loop.call_soon_threadsafe(self._release, cost)
 
         done.add_done_callback(leave)  # and not when a task is cancelled: the thread goes on
         return await asyncio.wrap_future(done)
@@ -105,7 +105,7 @@ class Offload:
     async def _turn(self, cost: int) -> None:
         """Wait until there is room, behind all who came before."""
         if not self._waiting and self._fits(cost):
-            self._enter(cost)
+            self._acquire(cost)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((cost, turn))
@@ -114,7 +114,7 @@ class Offload:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                self._leave(cost)
+                self._release(cost)
             turn.cancel()
             self._admit()
             if isinstance(error, TimeoutError):
@@ -122,16 +122,16 @@ class Offload:
             raise
 
     def _fits(self, cost: int) -> bool:
-        return not self._running or (self._running < self._threads and self.taken + cost <= self._most)
+        return not self._running or (self._running < self._threads and self.used_bytes + cost <= self._most)
 
-    def _enter(self, cost: int) -> None:
+    def _acquire(self, cost: int) -> None:
         self._running += 1
-        self.taken += cost
-        self.worst = max(self.worst, self.taken)
+        self.used_bytes += cost
+        self.most_used_bytes = max(self.most_used_bytes, self.used_bytes)
 
-    def _leave(self, cost: int) -> None:
+    def _release(self, cost: int) -> None:
         self._running -= 1
-        self.taken -= cost
+        self.used_bytes -= cost
         self._admit()
 
     def _admit(self) -> None:
@@ -142,7 +142,7 @@ class Offload:
                 self._waiting.popleft()
             elif self._fits(cost):
                 self._waiting.popleft()
-                self._enter(cost)
+                self._acquire(cost)
                 turn.set_result(None)
             else:
                 return
@@ -167,7 +167,7 @@ def of_loop() -> Offload:
     return found
 
 
-async def offload(size: int, work: Callable[[], Made]) -> Made:
+async def offload(size: int, work: Callable[[], Result]) -> Result:
     """Return what `work` gives for a body of `size` bytes: at once if it is small, else from a thread.
 
     Raises:

@@ -45,7 +45,7 @@ _PAUSE: Final = 2.0
 """Seconds, where a server does not say how long to wait."""
 
 
-async def ask_everything(
+async def run_probe(
     options: ProbeOptions,
     *,
     key: str | None = None,
@@ -94,14 +94,14 @@ class _Shell:
         questions = probe(options)
         ask = next(questions)
         while True:
-            self._say(f"{ask.dialect}: {ask.words}")
+            self._say(f"{ask.dialect}: {ask.description}")
             try:
-                ask = questions.send(await self._told(ask))
+                ask = questions.send(await self._send_with_retries(ask))
             except StopIteration as end:
                 report: Report = end.value
                 return report
 
-    async def _told(self, ask: ProbeRequest) -> ProbeResponse:
+    async def _send_with_retries(self, ask: ProbeRequest) -> ProbeResponse:
         """Return the reply, or the last one of a server that stays busy."""
         reply = await self._sent(ask)
         for tried in range(1, TRIES):

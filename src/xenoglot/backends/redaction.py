@@ -36,7 +36,7 @@ class Redactor:
             text = text.replace(secret, MASK)
         return text
 
-    def begun(self, text: str) -> int:
+    def partial_length(self, text: str) -> int:
         """Return how many characters at the end of `text` may be the beginning of a secret."""
         longest = 0
         for secret in self._secrets:

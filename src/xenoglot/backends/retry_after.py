@@ -26,7 +26,7 @@ def retry_after(
     the one that is longest in coming back. `headers` have lower-case names, `now` is in Unix seconds. What cannot be
     read says nothing.
     """
-    for seconds in (_told(headers, now), said, None if limits is None else _until_whole(limits)):
+    for seconds in (_from_header(headers, now), said, None if limits is None else _until_full(limits)):
         if seconds is not None and seconds >= 0:
             return min(seconds, LONGEST)
     return None
@@ -45,7 +45,7 @@ def headers_in(body: JSON) -> dict[str, str]:
     return {name.lower(): str(value) for name, value in fields.items() if isinstance(value, str | int | float)}
 
 
-def _told(headers: Mapping[str, str], now: float) -> float | None:
+def _from_header(headers: Mapping[str, str], now: float) -> float | None:
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -74,7 +74,7 @@ def _seconds_until(date: str, now: float) -> float | None:
         return None
 
 
-def _until_whole(limits: RateLimits) -> float | None:
+def _until_full(limits: RateLimits) -> float | None:
     budgets: tuple[RateBudget | None, ...] = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens)
     used_up = [one.reset for one in budgets if one is not None and one.remaining == 0 and one.reset is not None]
     return max(used_up, default=None)

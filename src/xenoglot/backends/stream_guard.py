@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE, of_loop
-from xenoglot.backends.remote.upstream_errors import not_understood, unreachable
+from xenoglot.backends.remote.upstream_errors import invalid_answer, unreachable
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.responses.missing_finish import note_finishes
 from xenoglot.errors import WireError
@@ -37,7 +37,7 @@ class GuardedReader:
     `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
     """
 
-    __slots__ = ("_fit", "_losses", "_stage", "failed", "reading")
+    __slots__ = ("_for_client", "_losses", "_stage", "failed", "reading")
 
     def __init__(
         self, stage: Stage[bytes, Event], reading: StreamReader, fit: Callable[[Failure], Failure], losses: Losses
@@ -47,7 +47,7 @@ class GuardedReader:
         self._stage = stage
         self.reading = reading
         self._losses = losses
-        self._fit = fit
+        self._for_client = fit
 
     def feed(self, chunk: bytes, /) -> Sequence[Event]:
         """Return the events of one read."""
@@ -55,7 +55,7 @@ class GuardedReader:
             events = self._stage.feed(chunk)
         except WireError as error:
             self.failed = True
-            return (Failed(failure=not_understood(error)),)
+            return (Failed(failure=invalid_answer(error)),)
         if not events:
             return events
         last = events[-1]
@@ -64,7 +64,7 @@ class GuardedReader:
         if type(last) is not Failed:
             return events
         self.failed = True
-        return (*events[:-1], Failed(failure=self._fit(last.failure)))
+        return (*events[:-1], Failed(failure=self._for_client(last.failure)))
 
     async def read(self, chunk: bytes, /) -> Sequence[Event]:
         """Return the events of one read; one that is large, or may end a large frame, is decoded in a thread.
@@ -80,9 +80,9 @@ class GuardedReader:
         try:
             return self._stage.close()
         except WireError as error:
-            return (Failed(failure=not_understood(error)),)
+            return (Failed(failure=invalid_answer(error)),)
 
-    def broken(self, error: TransportError) -> Sequence[Event]:
+    def connection_lost(self, error: TransportError) -> Sequence[Event]:
         """Return what a break of the bytes tells: a failure, unless the answer was terminated before it."""
         events = self.close()
         return events if self.reading.terminated else (Failed(failure=unreachable(error)),)
@@ -94,17 +94,17 @@ class PassthroughMonitor:
     A failure keeps its `dialect` only where the bytes tell it in words that the client may read.
     """
 
-    __slots__ = ("_broken", "_dialect", "_failed", "_fit", "reading")
+    __slots__ = ("_broken", "_dialect", "_failed", "_for_client", "reading")
 
     def __init__(self, dialect: Dialect, fit: Callable[[Failure], Failure]) -> None:
         self.reading = StreamReader(dialect.framing, dialect.stream_decoder(), strict=True)
-        self._fit = fit
+        self._for_client = fit
         self._dialect = dialect
         self._broken = False
         self._failed = False
 
     @property
-    def cut(self) -> bool:
+    def incomplete(self) -> bool:
         """Whether a frame is open: nothing may be added to the bytes so far."""
         return not self.reading.rests
 
@@ -145,11 +145,11 @@ class PassthroughMonitor:
             events = read(*arguments)
         except WireError as error:
             self._broken = self._failed = True
-            return (Failed(failure=not_understood(error)),)
+            return (Failed(failure=invalid_answer(error)),)
         if not events or type(failed := events[-1]) is not Failed:
             return events
         self._failed = True
-        failure = self._fit(failed.failure)
+        failure = self._for_client(failed.failure)
         if failure == failed.failure:
             return events
         return (*events[:-1], Failed(failure=replace(failure, dialect=None, raw_type=None, code=None)))

@@ -21,7 +21,7 @@ MOST_THREADS: Final = 256
 """The most at once, those included whose step goes on although nobody listens any more."""
 
 _NUMBERS = itertools.count(1)
-_room = threading.BoundedSemaphore(MOST_THREADS)
+_threads = threading.BoundedSemaphore(MOST_THREADS)
 
 _T = TypeVar("_T")
 
@@ -35,7 +35,7 @@ class ThreadRunner:
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._begun = False
+        self._started = False
         self._ended = False
         self._busy = False
 
@@ -46,7 +46,7 @@ class ThreadRunner:
             CrowdedError: there is no thread for it.
             Exception: what it raises; what no future can hold, as `StopIteration`, is the cause of a `RuntimeError`.
         """
-        if not self._begun:
+        if not self._started:
             self._begin()
         return await self._put(step)
 
@@ -55,7 +55,7 @@ class ThreadRunner:
 
         Where a step is under way `last` runs behind it, and nobody waits for either. Does nothing the second time.
         """
-        if self._ended or not self._begun:
+        if self._ended or not self._started:
             return
         self._ended, busy = True, self._busy
         over = None if last is None else self._put(last)
@@ -75,11 +75,11 @@ class ThreadRunner:
             made = step()
         except BaseException as error:  # noqa: BLE001  whatever it is, whoever waits must hear of it
             raised = _holdable(error)
-            self._tell(future, lambda: future.set_exception(raised))
+            self._send(future, lambda: future.set_exception(raised))
         else:
-            self._tell(future, lambda: future.set_result(made))
+            self._send(future, lambda: future.set_result(made))
 
-    def _tell(self, future: asyncio.Future[_T], news: Callable[[], None]) -> None:
+    def _send(self, future: asyncio.Future[_T], news: Callable[[], None]) -> None:
         def settle() -> None:
             self._busy = False
             if not future.done():  # else whoever waited has left
@@ -91,7 +91,7 @@ class ThreadRunner:
             return
 
     def _begin(self) -> None:
-        if not _room.acquire(blocking=False):
+        if not _threads.acquire(blocking=False):
             raise ThreadLimitError
         name = f"xenoglot-model-{next(_NUMBERS)}"
         context = contextvars.copy_context()
@@ -99,9 +99,9 @@ class ThreadRunner:
         try:
             thread.start()
         except RuntimeError:  # the system gives no more
-            _room.release()
+            _threads.release()
             raise ThreadLimitError from None
-        self._begun = True
+        self._started = True
 
 
 def _work(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
@@ -109,7 +109,7 @@ def _work(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
         while (job := jobs.get()) is not None:
             job()
     finally:
-        _room.release()
+        _threads.release()
 
 
 def _holdable(error: BaseException) -> Exception:

@@ -15,7 +15,7 @@ from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.gateway.config.file_permissions import secret_places
 from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, render_config, validate_answers
 from xenoglot.providers import catalog
-from xenoglot.providers.endpoint_urls import face_of, needed
+from xenoglot.providers.endpoint_urls import endpoint_of, required_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -160,8 +160,8 @@ def _upstream(options: argparse.Namespace, questions: InitPrompt) -> UpstreamCho
         )
         return UpstreamChoice(name="main", base_url=name, dialect=speaks, key_env=_optional(variable))
     row = catalog.get(name)
-    face = face_of(row, options.dialect)
-    settings = {one: _setting(row, one, options, questions) for one in needed(face)}
+    face = endpoint_of(row, options.dialect)
+    settings = {one: _setting(row, one, options, questions) for one in required_settings(face)}
     variable = questions.answer(
         f"Which environment variable contains its API key? (`{NONE}`: no key)",
         row.key_env or NONE,

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def authorizer(form: AuthForm | None, dialect: Dialect) -> Callable[[str | None], Headers]:
     """Return what gives the headers of a server of `dialect` that wants its key as `form`."""
-    return dialect.authorize if form is None else partial(_shown, form, dialect)
+    return dialect.authorize if form is None else partial(_headers, form, dialect)
 
 
-def _shown(form: AuthForm, dialect: Dialect, key: str | None) -> Headers:
+def _headers(form: AuthForm, dialect: Dialect, key: str | None) -> Headers:
     """Return the headers that the dialect sends without a key, such as its version, and the key."""
     others = tuple(dialect.authorize(None))
     if key is None or form == "none":

@@ -15,7 +15,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.target import Target
 from xenoglot.entry_points import PluginEntry, entries
 from xenoglot.errors import ConfigurationError
-from xenoglot.providers.endpoint_urls import needed
+from xenoglot.providers.endpoint_urls import required_settings
 from xenoglot.providers.provider import Provider
 from xenoglot.text import registry
 
@@ -58,7 +58,7 @@ def get(name: str) -> Provider:
     """
     own, entry = _own().get(name), _entries().get(name)
     if own is not None and entry is not None:
-        message = f"{_told(entry)}: there is a provider `{name}` already; the row needs another name"
+        message = f"{_describe(entry)}: there is a provider `{name}` already; the row needs another name"
         raise ConfigurationError(message)
     if own is not None:
         return read(own.read_text(encoding="utf-8"), f"the row `{name}`")
@@ -129,15 +129,15 @@ def _loaded(entry: PluginEntry) -> Provider:
     try:
         row = entry.load()
     except Exception as error:
-        raise ConfigurationError(f"{_told(entry)} cannot be loaded: {error}") from error
+        raise ConfigurationError(f"{_describe(entry)} cannot be loaded: {error}") from error
     if not isinstance(row, Provider):
-        raise ConfigurationError(f"{_told(entry)} is a `{type(row).__name__}`; expected a `Provider`")
+        raise ConfigurationError(f"{_describe(entry)} is a `{type(row).__name__}`; expected a `Provider`")
     if row.name != entry.name:
-        raise ConfigurationError(f"{_told(entry)} calls itself `{row.name}`; expected `{entry.name}`")
-    return checked(row, _told(entry))
+        raise ConfigurationError(f"{_describe(entry)} calls itself `{row.name}`; expected `{entry.name}`")
+    return checked(row, _describe(entry))
 
 
-def _told(entry: PluginEntry) -> str:
+def _describe(entry: PluginEntry) -> str:
     of = "" if entry.package is None else f" of `{entry.package}`"
     return f"the entry point `{entry.name}`{of} (`{entry.value}`)"
 
@@ -149,7 +149,7 @@ def _problems(row: Provider) -> Iterator[str]:
     if not row.faces:
         yield "`faces`: required, at least one"
     for face in row.faces:
-        yield from _face(face, row)
+        yield from _endpoint_problems(face, row)
         for quirks in ({}, *(models.quirks for models in row.models)):
             yield from _quirks(row.quirks, face.quirks, quirks)
     for name in (row.text_syntax, *(models.text_syntax for models in row.models)):
@@ -157,12 +157,12 @@ def _problems(row: Provider) -> Iterator[str]:
             yield f"`text_syntax`: there is no text syntax `{name}`"
 
 
-def _face(face: ProviderEndpoint, row: Provider) -> Iterator[str]:
+def _endpoint_problems(face: ProviderEndpoint, row: Provider) -> Iterator[str]:
     if face.dialect not in dialects.names():
         yield f"`faces`: there is no dialect `{face.dialect}`; there are: {', '.join(dialects.names())}"
     elif face.path is not None and dialects.get(face.dialect).stream_path is not None:
         yield f"`faces`: the paths of {face.dialect} cannot be others"
-    unset = {*needed(face)} - row.settings.keys()
+    unset = {*required_settings(face)} - row.settings.keys()
     if unset:
         yield f"`faces`: `{{{min(unset)}}}` in `base_url` is none of the `settings`"
 

@@ -18,7 +18,7 @@ _VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def face_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
+def endpoint_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
     """Return the face that speaks `dialect`; without one, the first.
 
     Raises:
@@ -31,7 +31,7 @@ def face_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
     raise ConfigurationError(f"`{row.name}` does not speak `{dialect}`; it speaks {spoken}")
 
 
-def needed(face: ProviderEndpoint) -> tuple[str, ...]:
+def required_settings(face: ProviderEndpoint) -> tuple[str, ...]:
     """Return the names of the settings that an address needs."""
     return tuple(dict.fromkeys(_BRACES.findall(face.base_url)))
 

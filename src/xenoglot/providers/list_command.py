@@ -17,7 +17,7 @@ def add_command(commands: argparse._SubParsersAction[Any], say: Callable[[str], 
         description="List the names that --upstream and `provider` take: what each speaks, the usual dialect first, "
         "and the variable that holds its key.",
     )
-    parser.set_defaults(run=lambda _: _tell(say))
+    parser.set_defaults(run=lambda _: _print(say))
 
 
 def lines() -> Iterator[str]:
@@ -35,7 +35,7 @@ def lines() -> Iterator[str]:
         yield f"{cells[0]:{name}}  {cells[1]:{spoken}}  {cells[2]}"
 
 
-def _tell(say: Callable[[str], None]) -> int:
+def _print(say: Callable[[str], None]) -> int:
     for line in lines():
         say(line)
     return 0

@@ -58,10 +58,10 @@ class Basin:
         self.then = then
         self._within = False
 
-    def fed(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         self._note(data)
 
-    def ended(self, error: TransportError | None) -> None:
+    def closed(self, error: TransportError | None) -> None:
         self.causes.append(None if error is None else error.__cause__)
         self._note("whole" if error is None else f"{error.kind}/{error.stage}")
 

@@ -29,9 +29,9 @@ class Ear:
     def __init__(self, exchange: UpstreamExchange) -> None:
         self.heard: list[tuple[int | None, int, str]] = []
         self._exchange = exchange
-        exchange.told(self)
+        exchange.set_listener(self)
 
-    def go_on(self) -> None:
+    def data_available(self) -> None:
         exchange = self._exchange
         end = "whole" if exchange.complete else "open" if exchange.error is None else exchange.error.kind
         self.heard.append((exchange.head.status if exchange.head else None, exchange.unread, end))
@@ -43,7 +43,7 @@ def request_to(url: str) -> HTTPRequest:
 
 async def warmed(transport: Transport, request: HTTPRequest) -> None:
     """Leave a connection to be kept."""
-    async with await transport.ask(request) as reply:
+    async with await transport.send_prepared(request) as reply:
         assert await reply.read() == b"warm"
 
 
@@ -65,7 +65,7 @@ async def test_without_a_kept_connection_nothing_is_started() -> None:
         ear = Ear(exchange)
         await becomes([(200, 4, "whole")], lambda: ear.heard)
         assert wire.requests == [[request.head + request.body]]
-        assert transport.reply(exchange).whole == b"warm"
+        assert transport.reply(exchange).complete_body == b"warm"
 
 
 @on_each_loop
@@ -79,11 +79,11 @@ async def test_it_is_told_once_of_each_read() -> None:
         wire.peers[0].send(b"1\r\na\r\n1\r\nb\r\n")
         await becomes([(200, 0, "open"), (200, 2, "open")], lambda: ear.heard)
         reply = transport.reply(exchange)
-        assert (list(reply.unread), reply.stands_still, reply.whole) == ([b"ab"], False, None)
+        assert (list(reply.unread), reply.is_idle, reply.complete_body) == ([b"ab"], False, None)
         wire.peers[0].send(b"1\r\nc\r\n0\r\n\r\n")
         await becomes([(200, 0, "open"), (200, 2, "open"), (200, 3, "whole")], lambda: ear.heard)
-        assert (list(reply.unread), reply.stands_still, reply.whole) == ([b"ab", b"c"], True, b"abc")
-        exchange.told(None)
+        assert (list(reply.unread), reply.is_idle, reply.complete_body) == ([b"ab", b"c"], True, b"abc")
+        exchange.set_listener(None)
         assert await reply.read() == b"abc"
         assert wire.requested() == [2]
 
@@ -112,10 +112,10 @@ async def test_what_was_told_can_be_pushed() -> None:
         told: list[bytes | None] = []
 
         class Sink:
-            def fed(self, data: bytes) -> None:
+            def data_received(self, data: bytes) -> None:
                 told.append(data)
 
-            def ended(self, error: TransportError | None) -> None:
+            def closed(self, error: TransportError | None) -> None:
                 assert error is None
                 told.append(None)
 
@@ -137,9 +137,9 @@ async def test_a_body_that_nobody_reads_stands_still_c06() -> None:
         Ear(exchange)
         await becomes(wanted=True, look=lambda: exchange.head is not None)
         reply = transport.reply(exchange)
-        await becomes(wanted=True, look=lambda: reply.stands_still)
-        assert (exchange.complete, reply.whole) == (False, None)
-        exchange.told(None)
+        await becomes(wanted=True, look=lambda: reply.is_idle)
+        assert (exchange.complete, reply.complete_body) == (False, None)
+        exchange.set_listener(None)
         assert await reply.read() == bytes(size)
 
 
@@ -151,10 +151,10 @@ async def test_a_whole_body_is_within_its_limit(limit: int, whole: bytes | None)
         aclosing(Transport(limits=TransportLimits(body_bytes=limit))) as transport,
     ):
         exchange = await transport.begin(request_to(wire.url))
-        await exchange.news()
+        await exchange.wait()
         async with transport.reply(exchange) as reply:
             await becomes(wanted=True, look=lambda: exchange.complete)
-            assert reply.whole == whole
+            assert reply.complete_body == whole
 
 
 async def closed_exchange(transport: Transport, request: HTTPRequest) -> UpstreamExchange:
@@ -182,7 +182,7 @@ async def test_a_kept_connection_that_was_closing_is_stale_u15() -> None:
         assert exchange.stale
         fresh = await transport.begin(request, exchange)
         assert fresh.total_at == exchange.total_at
-        await fresh.news()
+        await fresh.wait()
         async with transport.reply(fresh) as reply:
             assert await reply.read() == b"warm"
         assert wire.requested() == [2, 1]
@@ -220,7 +220,7 @@ async def test_a_new_connection_is_never_stale() -> None:
 
     async with serving(resets) as wire, aclosing(Transport()) as transport:
         exchange = await transport.begin(request_to(wire.url))
-        await exchange.news()
+        await exchange.wait()
         assert (exchange.stale, exchange.error and exchange.error.kind) == (False, "closed")
         with pytest.raises(TransportError, match="before the end of its response"):
             transport.reply(exchange)

@@ -26,7 +26,7 @@ from tests.backends.raw_server import (
 )
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.http1 import locate
-from xenoglot.backends.http.proxies import Proxy, passed_by, proxy_for, read_proxy
+from xenoglot.backends.http.proxies import Proxy, is_bypassed, proxy_for, read_proxy
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.errors import ConfigurationError
 
@@ -492,4 +492,4 @@ PASSED_BY = [
     ids=[f"{url.partition('//')[2]} {listed!r}" for url, listed, _ in PASSED_BY],
 )
 def test_hosts_that_need_no_proxy(url: str, listed: str, expected: bool) -> None:  # noqa: FBT001  a case
-    assert passed_by(locate(url).origin, listed) is expected
+    assert is_bypassed(locate(url).origin, listed) is expected

@@ -23,7 +23,7 @@ from xenoglot.model.response import Candidate, Finish, Response, Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from xenoglot.backends.callable import Said
+    from xenoglot.backends.callable import Output
 
 
 class Words:
@@ -186,7 +186,7 @@ async def test_where_calls_are_read_before_words_are_ended_the_count_is_an_estim
 
 
 async def test_a_function_that_counts_itself_is_believed() -> None:
-    def counting(_prompt: str) -> Iterator[Said]:
+    def counting(_prompt: str) -> Iterator[Output]:
         yield "word"
         yield Usage(output_tokens=9)
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.backends.raw_server import Peer, leakless, respond_with, response, serving
-from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece, watched
+from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece, monitored
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.remote.target_rules import TargetRule, Targets
@@ -474,7 +474,7 @@ async def test_u36_an_endless_event_in_a_stream_passed_on_is_the_upstreams_failu
         yield b"data: " + b"x" * MAX_EVENT_BYTES
 
     watch = PassthroughMonitor(get("chat"), lambda failure: failure)
-    failures = [piece.failure async for piece in watched(chunks(), watch)]
+    failures = [piece.failure async for piece in monitored(chunks(), watch)]
     message = (
         "server error: the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"
     )

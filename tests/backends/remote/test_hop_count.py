@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.backends.remote.hop_count import HEADER, arrive, onward, told
+from xenoglot.backends.remote.hop_count import HEADER, arrive, onward, read_hops
 from xenoglot.errors import FailureError
 
 
 @pytest.mark.parametrize("said", ["5", "17"])
 def test_a_circle_of_gateways_comes_to_its_end(said: str) -> None:
     with pytest.raises(FailureError, match="in a circle"):
-        told([(HEADER, said)])
+        read_hops([(HEADER, said)])
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,11 @@ def test_a_circle_of_gateways_comes_to_its_end(said: str) -> None:
     [("0", "1"), ("4", "5"), ("", "1"), ("-1", "1"), ("x", "1"), ("1e9", "1"), ("100", "1"), ("\u0663", "1")],
 )
 def test_each_gateway_tells_the_next(said: str, next_one: str) -> None:
-    arrive(told([("host", "localhost"), (HEADER, said)]))
+    arrive(read_hops([("host", "localhost"), (HEADER, said)]))
     assert onward() == next_one
 
 
 def test_what_came_before_says_nothing_of_the_next_request() -> None:
-    arrive(told([(HEADER, "4")]))
-    arrive(told([]))
+    arrive(read_hops([(HEADER, "4")]))
+    arrive(read_hops([]))
     assert onward() == "1"

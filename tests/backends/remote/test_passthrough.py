@@ -9,7 +9,7 @@ import pytest
 
 from tests.laws.vectors import each
 from xenoglot.backends.backend import Call
-from xenoglot.backends.remote.passthrough import PassthroughRequest, passed
+from xenoglot.backends.remote.passthrough import PassthroughRequest, passthrough_request
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
@@ -40,7 +40,7 @@ def test_where_no_fact_concerns_it_every_byte_passes(case: Case) -> None:
     _, _, said = addressed(dict(case.request), dialect)
     body = (case.folder / "request.json").read_bytes()
     asked = call(body, dialect.name)
-    made = passed(asked, dialect, NOTHING)
+    made = passthrough_request(asked, dialect, NOTHING)
     assert made is not None
     assert msgspec.json.decode(made.body) == said
     if said == case.request:
@@ -49,7 +49,7 @@ def test_where_no_fact_concerns_it_every_byte_passes(case: Case) -> None:
 
 def test_values_keep_their_bytes_and_fields_their_order() -> None:
     body = b'{"x": [1.0, 2],"user":"u","messages":[ {"role":"user","content":"Hi"} ] ,"model":"m","top_p":0.50}'
-    made = passed(call(body, "chat"), CHAT, Target(lacks=("user",)))
+    made = passthrough_request(call(body, "chat"), CHAT, Target(lacks=("user",)))
     kept = b'{"x":[1.0, 2],"messages":[ {"role":"user","content":"Hi"} ],"model":"m","top_p":0.50}'
     assert made == PassthroughRequest("/v1/chat/completions", "", kept)
 
@@ -57,7 +57,7 @@ def test_values_keep_their_bytes_and_fields_their_order() -> None:
 def test_another_model_is_one_of_the_fields() -> None:
     asked = call(msgspec.json.encode(ASKED), "chat")
     renamed = msgspec.structs.replace(asked, request=msgspec.structs.replace(asked.request, model="n"))
-    made = passed(renamed, CHAT, NOTHING)
+    made = passthrough_request(renamed, CHAT, NOTHING)
     assert made == PassthroughRequest("/v1/chat/completions", "", msgspec.json.encode(ASKED | {"model": "n"}))
 
 
@@ -65,7 +65,7 @@ def test_another_model_is_one_of_the_fields() -> None:
 def test_findings_f_a_model_that_the_client_left_out_is_added(target: Target) -> None:
     asked = call(msgspec.json.encode(ASKED), "chat")
     without = msgspec.json.encode({"messages": ASKED["messages"]})
-    made = passed(msgspec.structs.replace(asked, body=without), CHAT, target)
+    made = passthrough_request(msgspec.structs.replace(asked, body=without), CHAT, target)
     assert made is not None
     assert msgspec.json.decode(made.body) == ASKED
 
@@ -81,7 +81,7 @@ def test_findings_f_a_model_that_the_client_left_out_is_added(target: Target) ->
     ],
 )
 def test_tools_that_the_server_knows_otherwise_are_told(tool: JSONObject, target: Target, renamed: bool) -> None:  # noqa: FBT001  a case
-    made = passed(call(msgspec.json.encode(ASKED | {"tools": [tool]}), "chat"), CHAT, target)
+    made = passthrough_request(call(msgspec.json.encode(ASKED | {"tools": [tool]}), "chat"), CHAT, target)
     assert made is not None
     assert made.renamed is renamed
 
@@ -89,11 +89,11 @@ def test_tools_that_the_server_knows_otherwise_are_told(tool: JSONObject, target
 def test_a_loss_that_must_not_be() -> None:
     asked = call(msgspec.json.encode(ASKED | {"seed": 7}), "chat", strict=True)
     with pytest.raises(LossError):
-        passed(asked, CHAT, Target(lacks=("seed",)))
+        passthrough_request(asked, CHAT, Target(lacks=("seed",)))
 
 
 @pytest.mark.parametrize("dialect", ["messages", "chat"])
 def test_what_does_not_pass(dialect: str) -> None:
     asked = call(msgspec.json.encode(ASKED | {"max_tokens": 9}), dialect)
     stripped = msgspec.structs.replace(asked, body=None)
-    assert [passed(one, CHAT, Target()) is None for one in (asked, stripped)] == [dialect != "chat", True]
+    assert [passthrough_request(one, CHAT, Target()) is None for one in (asked, stripped)] == [dialect != "chat", True]

@@ -15,7 +15,7 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
-from xenoglot.backends.wrappers.stop_strings import ended, stop_stage, told
+from xenoglot.backends.wrappers.stop_strings import stop_answer, stop_stage, supported_stops
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
@@ -175,7 +175,7 @@ USED = UsageReported(usage=Usage(output_tokens=3))
 )
 async def test_batches(batches: list[tuple[Event, ...]], made: list[tuple[Event, ...]], closed_after: int) -> None:
     source = Source(*batches)
-    answer = ended(source.answer, stop_stage(ASKED))
+    answer = stop_answer(source.answer, stop_stage(ASKED))
     assert [tuple(batch) async for batch in answer.batches] == made
     await answer.aclose()
     assert source.closed_after == closed_after
@@ -184,14 +184,14 @@ async def test_batches(batches: list[tuple[Event, ...]], made: list[tuple[Event,
 async def test_without_strings_the_answer_is_itself() -> None:
     source = Source(BEGUN)
     stage = stop_stage(replace(ASKED, sampling=Sampling(stop=("",))))
-    assert ended(source.answer, stage) is source.answer
+    assert stop_answer(source.answer, stage) is source.answer
     assert [batch async for batch in source.answer.batches] == [BEGUN]
 
 
 def upstream_request(request: Request, dialect: str, target: Target | None = None) -> tuple[Request, list[str]]:
     """What a server is asked in place of a request, and what is told of it."""
     call = Call(request=request, losses=Losses(), dialect=dialect, body=b"{}")
-    given = told(call, get(dialect), target or Target())
+    given = supported_stops(call, get(dialect), target or Target())
     assert (given.body is None) is (given is not call)
     return given.request, [str(loss) for loss in given.losses]
 

@@ -14,7 +14,7 @@ from tests.faults.harness import GatewayHarness
 from tests.faults.wire_responses import HELLO, sse_event
 from tests.gateway.relay.both_drivers import PAIRS, assert_same_trace, run_scenario, run_until_end
 from xenoglot.backends import stream_guard
-from xenoglot.backends.offload import LARGE, Made, Offload
+from xenoglot.backends.offload import LARGE, Offload, Result
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.gateway.relay import answer as answer_relay
@@ -47,7 +47,7 @@ def _created(monkeypatch: pytest.MonkeyPatch) -> None:
 def threadless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have large work done a few turns of the loop later: time is pushed here while nothing happens in the loop."""
 
-    async def run(_: Offload, __: int, work: Callable[[], Made]) -> Made:
+    async def run(_: Offload, __: int, work: Callable[[], Result]) -> Result:
         await turns(5)
         return work()
 

@@ -12,7 +12,7 @@ from tests.gateway.running_gateway import TIMEOUT, RunningGateway, config_for, r
 from tests.gateway.scripted_backends import HELLO, BlockingBackend
 from tests.gateway.test_faults import post
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
+from xenoglot.backends.backend import ByteAnswer, EventAnswer, monitored
 from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.codec.json.json_io import decode_json
@@ -60,7 +60,7 @@ class Slow(BlockingBackend):
         dialect = dialects.get(call.dialect)
         chunks = self._said()
         watch = PassthroughMonitor(dialect, lambda failure: failure)
-        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
+        return ByteAnswer(pieces=monitored(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _told(self) -> AsyncGenerator[Sequence[Event], None]:
         yield list(unfold(HELLO))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.scripted_backends import CHAT, Backend
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.backend import ByteAnswer, watched
+from xenoglot.backends.backend import ByteAnswer, monitored
 from xenoglot.backends.stream_guard import PassthroughMonitor
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Bytes(Backend):
         """Give the chunks."""
         chunks = self._said()
         watch = PassthroughMonitor(dialects.get("chat"), lambda failure: failure)
-        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
+        return ByteAnswer(pieces=monitored(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 
     async def _said(self) -> AsyncGenerator[bytes, None]:
         for chunk in self._chunks:

@@ -325,7 +325,7 @@ def test_a_condition_and_what_a_target_says_for_itself(gateway_server: Callable[
 class Blind(Scripted):
     """A scripted backend of which it is known that it sees no pictures."""
 
-    def lacks(self, _model: str) -> frozenset[str]:
+    def missing_capabilities(self, _model: str) -> frozenset[str]:
         """Say so."""
         return frozenset({"images"})
 

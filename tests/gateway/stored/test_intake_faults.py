@@ -17,7 +17,7 @@ from tests.gateway.scripted_backends import FIRST_EVENTS, HELLO, Backend, Blocki
 from tests.gateway.stored.test_background import ENDING, LIFE, until
 from tests.gateway.stored.test_intake import client_of, text_of
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.backend import ByteAnswer, watched
+from xenoglot.backends.backend import ByteAnswer, monitored
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.gateway.config.settings import ServerSettings, StoreSettings, UpstreamSettings
@@ -83,7 +83,7 @@ class Bytes(Backend):
         dialect = dialects.get(call.dialect)
         watch = PassthroughMonitor(dialect, lambda failure: failure)
         chunks = self._said()
-        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
+        return ByteAnswer(pieces=monitored(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 
     async def _said(self) -> AsyncGenerator[bytes, None]:
         for chunk in self._chunks:

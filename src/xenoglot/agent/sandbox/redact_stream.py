@@ -20,6 +20,6 @@ class StreamRedactor:
     def feed(self, data: bytes, *, last: bool = False) -> str:
         """Return the text that is decided by now; with `last`, all that is left."""
         text = self._redactor(self._pending + self._decoder.decode(data, last))
-        begun = 0 if last else self._redactor.begun(text)
+        begun = 0 if last else self._redactor.partial_length(text)
         self._pending = text[len(text) - begun :]
         return text[: len(text) - begun]

@@ -51,7 +51,7 @@ class Transport:
     ) -> None:
         self.deadlines = deadlines or Deadlines()
         self.limits = limits or TransportLimits()
-        self._patience = ExchangeDeadlines(self.deadlines)
+        self._exchange_deadlines = ExchangeDeadlines(self.deadlines)
         self._ssl_context = ssl_context
         self._resolve = resolve or AddressLookup()
         self._passage = None if proxy is None else ProxyTunnel(proxy, self._tls)
@@ -76,17 +76,17 @@ class Transport:
         Raises:
             TransportError: there is no response, or none that is allowed; nothing of it stays open.
         """
-        return await self.ask(prepare(method, url, headers, socket_path).request(body))
+        return await self.send_prepared(prepare(method, url, headers, socket_path).request(body))
 
-    async def ask(self, request: HTTPRequest) -> UpstreamResponse:
+    async def send_prepared(self, request: HTTPRequest) -> UpstreamResponse:
         """The same, for a request that is prepared."""
         kept = self.start(request)
         if kept is not None:
-            await kept.news()
+            await kept.wait()
             if not kept.stale:
                 return self.reply(kept)
         fresh = await self.begin(request, kept)
-        await fresh.news()
+        await fresh.wait()
         return self.reply(fresh)
 
     def start(self, request: HTTPRequest) -> UpstreamExchange | None:
@@ -96,11 +96,11 @@ class Transport:
         """
         pool = self._bound()
         now = pool.loop.time()
-        kept = pool.take(request.origin, now)
+        kept = pool.acquire(request.origin, now)
         if kept is None:
             return None
-        exchange = self._written(kept, request, now, now + self._patience.total)
-        exchange.kept = True
+        exchange = self._write(kept, request, now, now + self._exchange_deadlines.total)
+        exchange.reused = True
         return exchange
 
     async def begin(self, request: HTTPRequest, stale: UpstreamExchange | None = None) -> UpstreamExchange:
@@ -110,11 +110,11 @@ class Transport:
             TransportError: no connection comes up.
         """
         if self._closed and stale is not None and stale.error is not None:
-            raise stale.error.again()
+            raise stale.error.copy()
         pool = self._bound()
-        total_at = pool.loop.time() + self._patience.total if stale is None else stale.total_at
+        total_at = pool.loop.time() + self._exchange_deadlines.total if stale is None else stale.total_at
         connection = await self._connect(pool, request.origin, total_at, sent=stale is not None)
-        return self._written(connection, request, pool.loop.time(), total_at)
+        return self._write(connection, request, pool.loop.time(), total_at)
 
     def reply(self, exchange: UpstreamExchange) -> UpstreamResponse:
         """The response whose head has come.
@@ -124,22 +124,22 @@ class Transport:
         """
         head = exchange.head
         if head is None:
-            raise closed() if exchange.error is None else exchange.error.again()
+            raise closed() if exchange.error is None else exchange.error.copy()
         if self._passage is not None and head.status == UNKNOWN_TO_PROXY:
             error = TransportError("connect", "head", str(wants_credentials(self._passage.proxy)), sent=False)
-            exchange.fail(error.again())
+            exchange.fail(error.copy())
             raise error
         try:
             return UpstreamResponse(head, exchange, self.limits)
         except TransportError as error:
-            exchange.fail(error.again())
+            exchange.fail(error.copy())
             raise
 
-    def patient(self, deadlines: Deadlines) -> Transport:
+    def with_deadlines(self, deadlines: Deadlines) -> Transport:
         """Return one that waits for other `deadlines` over the same connections, which stay this one's to close."""
         self._bound()
         other = copy(self)
-        other.deadlines, other._patience = deadlines, ExchangeDeadlines(deadlines)  # noqa: SLF001  it is one of us
+        other.deadlines, other._exchange_deadlines = deadlines, ExchangeDeadlines(deadlines)  # noqa: SLF001  it is one of us
         return other
 
     async def aclose(self) -> None:
@@ -161,10 +161,10 @@ class Transport:
             raise RuntimeError("a Transport belongs to the event loop of its first request: make one for each loop")
         return self._pool
 
-    def _written(
+    def _write(
         self, connection: UpstreamConnection, request: HTTPRequest, now: float, total_at: float
     ) -> UpstreamExchange:
-        exchange = UpstreamExchange(connection, self._patience, now, total_at)
+        exchange = UpstreamExchange(connection, self._exchange_deadlines, now, total_at)
         connection.begin(request, exchange, now)
         return exchange
 
@@ -175,7 +175,7 @@ class Transport:
         until = min(pool.loop.time() + seconds(self.deadlines.connect), total_at)
         try:
             async with asyncio.timeout_at(None if until == inf else until):
-                connection = await self._dialled(pool, origin, until)
+                connection = await self._dial_within(pool, origin, until)
         except TimeoutError:
             error = TransportError("timeout", "connect", "no connection within the deadline", sent=sent)
         except OSError as failure:
@@ -189,7 +189,7 @@ class Transport:
             error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=sent)
         raise error
 
-    async def _dialled(self, pool: ConnectionPool, origin: Origin, until: float) -> UpstreamConnection:
+    async def _dial_within(self, pool: ConnectionPool, origin: Origin, until: float) -> UpstreamConnection:
         """Call `_dial`; where no descriptor is left, close idle connections and call it again. Raises `OSError`."""
         try:
             return await self._dial(pool, origin, until)

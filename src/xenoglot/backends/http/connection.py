@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.http1 import HTTPRequest, Origin
     from xenoglot.backends.http.timeouts import Kind, TransportLimits
 
-LOOK_SECONDS = 5.0
+CHECK_SECONDS = 5.0
 """How often the pool looks for exchanges that may be late before long."""
-SOON = 2 * LOOK_SECONDS
+SOON = 2 * CHECK_SECONDS
 SMALL_BODY = 64 * 1024
 """A request body up to this size is copied behind its head, for one write instead of two."""
 READ_BYTES = 64 * 1024
@@ -38,7 +38,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._clock = pool.loop.time
         self.origin = origin
         self.idle_since = 0.0
-        self._made_at = self.loop.time()
+        self._opened_at = self.loop.time()
         self.pool = pool
         self._parser = ResponseParser(pool.limits)
         self._exchange: UpstreamExchange | None = None
@@ -50,15 +50,15 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         """Whether a request can be written."""
         return not self._closed and not self.transport.is_closing()
 
-    def aged(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         """Whether it is too old for another request."""
-        return now - self._made_at >= self.pool.limits.connection_seconds
+        return now - self._opened_at >= self.pool.limits.connection_seconds
 
     def begin(self, request: HTTPRequest, exchange: UpstreamExchange, now: float) -> None:
         """Write a request and expect its response."""
         self._parser.begin(request.method)
         self._exchange = exchange
-        self.pool.look_after(exchange, now)
+        self.pool.check_deadlines(exchange, now)
         if len(request.body) <= SMALL_BODY:
             self.transport.write(request.head + request.body)
         else:
@@ -107,7 +107,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self.close()
             return
         parser = self._parser
-        now = exchange.heard_at = self._clock()
+        now = exchange.last_data_at = self._clock()
         body = parser.feed(data)
         news = exchange.head is None and parser.head is not None
         if news:
@@ -146,12 +146,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def _finish(self, exchange: UpstreamExchange, now: float) -> None:
         """The response is whole. The next request may come, unless part of this one is still unwritten."""
         self._exchange = None
-        if not self._parser.reusable or self.transport.get_write_buffer_size() or self.aged(now):
+        if not self._parser.reusable or self.transport.get_write_buffer_size() or self.is_expired(now):
             self.close()
         else:
             if exchange.paused:
                 self.transport.resume_reading()
-            self.pool.put(self, now)
+            self.pool.release(self, now)
         exchange.end(None)
 
 
@@ -169,20 +169,20 @@ class ConnectionPool:
         """Exchanges under way that do not look at their deadlines themselves yet."""
         self._idle: dict[Origin, dict[UpstreamConnection, None]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
-        self._looker: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
 
-    def take(self, origin: Origin, now: float) -> UpstreamConnection | None:
+    def acquire(self, origin: Origin, now: float) -> UpstreamConnection | None:
         """An idle connection to `origin`, if there is one."""
         idle = self._idle.get(origin)
         while idle:
             connection, _ = idle.popitem()
-            if connection.usable and not connection.aged(now):
+            if connection.usable and not connection.is_expired(now):
                 return connection
             connection.close()
         return None
 
-    def put(self, connection: UpstreamConnection, now: float) -> None:
+    def release(self, connection: UpstreamConnection, now: float) -> None:
         """Keep a connection for the next request."""
         connection.idle_since = now
         idle = self._idle.setdefault(connection.origin, {})
@@ -199,14 +199,14 @@ class ConnectionPool:
             connection.close()
         return len(idle)
 
-    def look_after(self, exchange: UpstreamExchange, now: float) -> None:
+    def check_deadlines(self, exchange: UpstreamExchange, now: float) -> None:
         """See to it that the exchange keeps its deadlines."""
-        if exchange.patience.soonest < SOON or exchange.total_at - now < SOON:
-            exchange.watch(now)
+        if exchange.deadlines.soonest < SOON or exchange.total_at - now < SOON:
+            exchange.start_timer(now)
             return
         self.unwatched.add(exchange)
-        if self._looker is None:
-            self._looker = self.loop.call_later(LOOK_SECONDS, self._look)
+        if self._check_timer is None:
+            self._check_timer = self.loop.call_later(CHECK_SECONDS, self._check)
 
     def forget(self, connection: UpstreamConnection) -> None:
         """It is closing: nobody gets it any more."""
@@ -220,9 +220,9 @@ class ConnectionPool:
 
     async def aclose(self) -> None:
         """Close every connection, failing what is on it, and wait until the sockets are closed."""
-        for timer in filter(None, (self._sweeper, self._looker)):
+        for timer in filter(None, (self._sweeper, self._check_timer)):
             timer.cancel()
-        self._sweeper = self._looker = None
+        self._sweeper = self._check_timer = None
         for connection in tuple(self.connections):
             connection.stop("closed", "the transport was closed")
         if self.connections:
@@ -243,13 +243,13 @@ class ConnectionPool:
             oldest = min(next(iter(idle)).idle_since for idle in self._idle.values())
             self._sweeper = self.loop.call_at(oldest + self.limits.idle_seconds, self._sweep)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Have those watch the time that may be late before the look after the next."""
-        self._looker = None
+        self._check_timer = None
         now = self.loop.time()
-        soon = {one for one in self.unwatched if one.may_be_late(now) - now < SOON}
+        soon = {one for one in self.unwatched if one.next_deadline(now) - now < SOON}
         self.unwatched -= soon
         for exchange in soon:
-            exchange.watch(now)
+            exchange.start_timer(now)
         if self.unwatched:
-            self._looker = self.loop.call_later(LOOK_SECONDS, self._look)
+            self._check_timer = self.loop.call_later(CHECK_SECONDS, self._check)

@@ -21,12 +21,12 @@ GZIP, ZLIB, RAW = 31, 15, -15  # `wbits`, https://docs.python.org/3/library/zlib
 class Inflater:
     """Decodes one body. What a read's compressed bytes hold comes out with them: a stream is not held back."""
 
-    __slots__ = ("_decoded", "_held", "_inflate", "_limits", "_received", "pending")
+    __slots__ = ("_decoded", "_inflate", "_limits", "_received", "_unused", "pending")
 
     def __init__(self, limits: TransportLimits, *, gzip: bool) -> None:
         self._limits = limits
         self._inflate = zlib.decompressobj(GZIP) if gzip else None
-        self._held = b""
+        self._unused = b""
         self._received = 0
         self._decoded = 0
         self.pending = False
@@ -35,10 +35,10 @@ class Inflater:
     def feed(self, data: bytes) -> bytes:
         """The next piece, of at most `PIECE` bytes. Raises `TransportError` for data that is broken or a bomb."""
         self._received += len(data)
-        data = self._held + data
+        data = self._unused + data
         inflate = self._inflate or self._choose(data)
         if inflate is None:
-            self._held = data
+            self._unused = data
             return b""
         try:
             piece = inflate.decompress(data, PIECE)
@@ -46,7 +46,7 @@ class Inflater:
             raise TransportError("protocol", "body", "the compressed body is malformed") from None
         if inflate.unused_data:
             raise TransportError("protocol", "body", "the compressed body is followed by other data")
-        self._held = inflate.unconsumed_tail
+        self._unused = inflate.unconsumed_tail
         self.pending = len(piece) == PIECE
         self._decoded += len(piece)
         self._judge()

@@ -30,7 +30,7 @@ class AddressLookup:
     """
 
     def __init__(self, ask: Callable[[str], Sequence[str]] = addresses_of) -> None:
-        self._ask = ask
+        self._resolve = ask
         self._running: dict[str, asyncio.Future[Sequence[str]]] = {}
 
     async def __call__(self, host: str) -> Sequence[str]:
@@ -40,11 +40,11 @@ class AddressLookup:
         answer = self._running.get(host)
         if answer is None:
             answer = self._running[host] = asyncio.get_running_loop().create_future()
-            answer.add_done_callback(partial(self._done, host))
+            answer.add_done_callback(partial(self._on_done, host))
             threading.Thread(target=self._look_up, args=(host, answer), name="name lookup", daemon=True).start()
         return await asyncio.shield(answer)
 
-    def _done(self, host: str, answer: asyncio.Future[Sequence[str]]) -> None:
+    def _on_done(self, host: str, answer: asyncio.Future[Sequence[str]]) -> None:
         self._running.pop(host, None)
         if not answer.cancelled():
             answer.exception()  # nobody may be waiting any more, and then nobody need hear of it
@@ -53,7 +53,7 @@ class AddressLookup:
         """In the thread: ask, and tell the loop, if it is still there."""
         told: Callable[[], None]
         try:
-            told = partial(_settle, answer, self._ask(host), None)
+            told = partial(_settle, answer, self._resolve(host), None)
         except (OSError, UnicodeError) as error:  # a name that cannot be written for the name server is none
             told = partial(_settle, answer, (), error if isinstance(error, OSError) else socket.gaierror())
         with contextlib.suppress(RuntimeError):

@@ -43,7 +43,7 @@ class ExchangeDeadlines:
 class ResponseListener(Protocol):
     """Who is called when there is news, instead of being woken."""
 
-    def go_on(self) -> None:
+    def data_available(self) -> None:
         """Something is here: the head, a piece, the end, or an error; of one read, all of it."""
         ...
 
@@ -89,30 +89,30 @@ class ExchangeConnection(Protocol):
 class UpstreamExchange:
     """One request on a connection: what has arrived of its response, who waits for it, and until when.
 
-    Most are over long before they could be late: so they have no timer of their own. The pool looks at all of them now
-    and then, and tells those to keep `watch` whose nearest deadline comes before it would look again. From then on time
-    is one timer. It rings no later than the nearest deadline can be, looks where that is by now, and is set again: what
-    arrives only moves a number.
+    Most exchanges end long before a deadline, so they have no timer of their own. The pool checks all of them at an
+    interval, and calls `start_timer` on those whose nearest deadline comes before its next check. That one timer fires
+    no later than the nearest deadline can be, computes the deadline again, and is set again: data that arrives only
+    changes a number.
     """
 
     head: ResponseHead | None = None
     complete = False
     error: TransportError | None = None
     paused = False
-    heard_at = -inf
+    last_data_at = -inf
     """When the upstream last sent something, on the loop's clock."""
     unread = 0
     """Bytes of body that are here."""
-    kept = False
+    reused = False
     """Whether the connection had served before."""
 
-    _fed: Callable[[bytes], None] | None = None
+    _sink: Callable[[bytes], None] | None = None
     """What takes each piece as it arrives. It is there only while nothing is unread, and nobody said to hold."""
-    _failed: Callable[[Exception], None] | None = None
-    """Who is told what `_fed` raised."""
+    _on_sink_error: Callable[[Exception], None] | None = None
+    """Who is told what `_sink` raised."""
     _reader: ResponseListener | None = None
     _waiter: asyncio.Future[None] | None = None
-    _alarm: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def __init__(
         self, connection: ExchangeConnection, patience: ExchangeDeadlines, now: float, total_at: float
@@ -121,22 +121,22 @@ class UpstreamExchange:
         self.connection: ExchangeConnection | None = connection
         """Whose turn this is; `None` once the response is whole or has failed."""
         self.pieces: deque[bytes] = deque()
-        self.patience = patience
+        self.deadlines = patience
         self.total_at = total_at
         self._started_at = now
 
     @property
     def stale(self) -> bool:
         """Nothing came, for the upstream was closing the connection, a kept one, as the request was written."""
-        if not self.kept or self.error is None or self.error.kind != "closed" or self.heard_at != -inf:
+        if not self.reused or self.error is None or self.error.kind != "closed" or self.last_data_at != -inf:
             return False
         return self.loop.time() - self._started_at < STALE_SECONDS
 
-    async def news(self) -> None:
+    async def wait(self) -> None:
         """Wait for a part of the response, its end, or an error. Cancelled, it closes the connection."""
         if self._reader is not None:
             raise RuntimeError("a response has one reader: it is told already")
-        self._check_alone()
+        self._check_single_reader()
         self._waiter = self.loop.create_future()
         try:
             await self._waiter
@@ -146,33 +146,33 @@ class UpstreamExchange:
         finally:
             self._waiter = None
 
-    def told(self, reader: ResponseListener | None) -> None:
+    def set_listener(self, reader: ResponseListener | None) -> None:
         """From now on call `reader` when there is news, and nobody else; `None` is nobody."""
-        self._check_alone()
+        self._check_single_reader()
         self._reader = reader
-        self._fed = None
+        self._sink = None
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Let the upstream wait, and keep what arrives all the same."""
-        self._fed = None
+        self._sink = None
         connection = self.connection
         if not self.paused and connection is not None and connection.usable:
             self.paused = True
             connection.transport.pause_reading()
 
-    def flow(self, fed: Callable[[bytes], None] | None, failed: Callable[[Exception], None]) -> None:
+    def resume_into(self, fed: Callable[[bytes], None] | None, failed: Callable[[Exception], None]) -> None:
         """Let the upstream go on; `fed` takes each piece as it arrives. Nothing is unread."""
-        self._fed, self._failed = fed, failed
+        self._sink, self._on_sink_error = fed, failed
         if self.paused:
             self._resume()
 
-    def joined(self) -> bytes:
+    def peek_all(self) -> bytes:
         """What is unread, in one piece, and still unread."""
         if len(self.pieces) > 1:
             self.pieces = deque((b"".join(self.pieces),))
         return self.pieces[0] if self.pieces else b""
 
-    def take(self) -> bytes:
+    def next_piece(self) -> bytes:
         """The oldest unread piece of body."""
         piece = self.pieces.popleft()
         self.unread -= len(piece)
@@ -194,7 +194,7 @@ class UpstreamExchange:
 
     def put(self, piece: bytes) -> bool:
         """What one read held of the body has arrived; returns whether somebody is to be told."""
-        fed, failed = self._fed, self._failed
+        fed, failed = self._sink, self._on_sink_error
         if fed is not None and failed is not None:
             try:
                 fed(piece)
@@ -214,7 +214,7 @@ class UpstreamExchange:
             if not self._waiter.done():
                 self._waiter.set_result(None)
         elif self._reader is not None:
-            self._reader.go_on()
+            self._reader.data_available()
 
     def end(self, error: TransportError | None) -> None:
         """The response is whole, or will never be."""
@@ -222,25 +222,25 @@ class UpstreamExchange:
         self.complete = error is None
         self.error = error
         self.connection = None
-        self._fed = None
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._sink = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         elif connection is not None:
             connection.pool.unwatched.discard(self)
         self.wake()
-        self._reader = self._failed = None  # who is told holds us, and would be held for the collector to find
+        self._reader = self._on_sink_error = None  # who is told holds us, and would be held for the collector to find
 
-    def may_be_late(self, now: float) -> float:
+    def next_deadline(self, now: float) -> float:
         """The nearest deadline, or where one may be when the upstream falls silent now."""
-        return min(self._due(), now + self.patience.idle)
+        return min(self._deadline(), now + self.deadlines.idle)
 
-    def watch(self, now: float) -> None:
+    def start_timer(self, now: float) -> None:
         """Look at the deadlines itself, from now on."""
-        at = self.may_be_late(now)
-        self._alarm = self.loop.call_at(at, self._ring) if at < inf else None
+        at = self.next_deadline(now)
+        self._timer = self.loop.call_at(at, self._on_timer) if at < inf else None
 
-    def _check_alone(self) -> None:
+    def _check_single_reader(self) -> None:
         if self._waiter is not None:
             raise RuntimeError("a response has one reader: another task is waiting for it")
 
@@ -248,20 +248,20 @@ class UpstreamExchange:
         self.paused = False
         if self.connection is not None and self.connection.usable:
             self.connection.transport.resume_reading()
-            self.heard_at = self.loop.time()
+            self.last_data_at = self.loop.time()
 
-    def _due(self) -> float:
+    def _deadline(self) -> float:
         """The nearest deadline, as things are. Nobody is late while reading is paused."""
         if self.head is None:
-            return min(self._started_at + self.patience.first_byte, self.total_at)
+            return min(self._started_at + self.deadlines.first_byte, self.total_at)
         if self.paused:
             return self.total_at
-        return min(self.heard_at + self.patience.idle, self.total_at)
+        return min(self.last_data_at + self.deadlines.idle, self.total_at)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         now = self.loop.time()
-        if now < self._due():
-            self.watch(now)
+        if now < self._deadline():
+            self.start_timer(now)
         elif now >= self.total_at:
             self._time_out("the exchange took longer than its total deadline")
         elif self.head is None:

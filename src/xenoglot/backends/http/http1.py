@@ -164,7 +164,7 @@ class ResponseHead:
         """Whether there is a field of this lower-case name."""
         return name in self._named
 
-    def beginning(self, prefix: bytes) -> dict[str, str]:
+    def with_prefix(self, prefix: bytes) -> dict[str, str]:
         """The fields whose lower-case names begin so; of those of one name, the last."""
         if prefix not in b"\n".join(self._named):  # most often there is none
             return {}

@@ -94,7 +94,9 @@ def proxy_for(url: str, setting: str | None, environ: Mapping[str, str]) -> Prox
     except TransportError:  # whoever asks it hears of that
         return None
     name = (
-        None if _is_here(origin.host) or passed_by(origin, _first(environ, "no_proxy")[1]) else _named(origin, environ)
+        None
+        if _is_here(origin.host) or is_bypassed(origin, _first(environ, "no_proxy")[1])
+        else _named(origin, environ)
     )
     return None if name is None else read_proxy(environ[name], name)
 
@@ -119,7 +121,7 @@ def _first(environ: Mapping[str, str], name: str) -> tuple[str | None, str]:
     return None, ""
 
 
-def passed_by(origin: Origin, listed: str) -> bool:
+def is_bypassed(origin: Origin, listed: str) -> bool:
     """Return whether `listed`, as in `NO_PROXY`, has the host: its name or a domain around it, its address or a net.
 
     An entry may have a port, and then counts for that alone; `*` is every host.

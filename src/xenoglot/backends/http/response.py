@@ -28,14 +28,14 @@ class BodySink(Protocol):
     It may pause, resume and close the reply from within a call, and have it `wait_for` work.
     """
 
-    def fed(self, data: bytes, /) -> None:
+    def data_received(self, data: bytes, /) -> None:
         """The decoded body bytes of one read, never none; of a compressed body, a read may give several.
 
-        What it raises ends the body: the connection closes, and `ended` gets an error whose `__cause__` it is.
+        What it raises ends the body: the connection closes, and `closed` gets an error whose `__cause__` it is.
         """
         ...
 
-    def ended(self, error: TransportError | None, /) -> None:
+    def closed(self, error: TransportError | None, /) -> None:
         """The body is whole, or will never be. Called once, last; never after the reply was closed by its reader."""
         ...
 
@@ -83,9 +83,9 @@ class UpstreamResponse:
         """The first value of the header field of this lower-case name."""
         return self._head.first(name.encode("latin-1"))
 
-    def beginning(self, prefix: str) -> dict[str, str]:
+    def with_prefix(self, prefix: str) -> dict[str, str]:
         """The header fields whose lower-case names begin so; of those of one name, the last."""
-        return self._head.beginning(prefix.encode("latin-1"))
+        return self._head.with_prefix(prefix.encode("latin-1"))
 
     @property
     def unread(self) -> Sequence[bytes]:
@@ -93,18 +93,18 @@ class UpstreamResponse:
         return self._exchange.pieces
 
     @property
-    def stands_still(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing more comes by itself: all is here, or broken; or too much, and the upstream waits."""
         exchange = self._exchange
         return exchange.connection is None or exchange.paused
 
     @property
-    def whole(self) -> bytes | None:
+    def complete_body(self) -> bytes | None:
         """The body, if all of it is here, uncoded and within `TransportLimits.body_bytes`. It can still be read."""
         exchange = self._exchange
         if not exchange.complete or self._inflater is not None or exchange.unread > self._limits.body_bytes:
             return None
-        return exchange.joined()
+        return exchange.peek_all()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -114,7 +114,7 @@ class UpstreamResponse:
         while not (piece := self._next()):
             if piece is None:
                 raise StopAsyncIteration
-            await self._exchange.news()
+            await self._exchange.wait()
         return piece
 
     async def read(self, limit: int | None = None) -> bytes:
@@ -124,12 +124,12 @@ class UpstreamResponse:
         size = 0
         while (piece := self._next()) is not None:
             if not piece:
-                await self._exchange.news()
+                await self._exchange.wait()
                 continue
             pieces.append(piece)
             size += len(piece)
             if size > most:
-                raise self._give_up(TransportError("too_large", "body", f"the body is larger than {most} bytes"))
+                raise self._fail(TransportError("too_large", "body", f"the body is larger than {most} bytes"))
         return b"".join(pieces)
 
     def push(self, sink: BodySink) -> None:
@@ -139,15 +139,15 @@ class UpstreamResponse:
         """
         if self._sink is not None:
             raise RuntimeError("the response is being pushed already")
-        self._exchange.told(self)
+        self._exchange.set_listener(self)
         self._sink = sink
-        self.go_on()
+        self.data_available()
 
     def pause(self) -> None:
         """Push nothing more, the end neither, and let the upstream wait. Nobody is late meanwhile, but for `total`."""
         if not self._paused and self._sink is not None:
             self._paused = True
-            self._exchange.hold()
+            self._exchange.pause()
 
     def resume(self) -> None:
         """Push on: what has arrived meanwhile before this returns."""
@@ -155,15 +155,15 @@ class UpstreamResponse:
             self._paused = False
             if self._resumed is not None and not self._resumed.done():
                 self._resumed.set_result(None)
-            self.go_on()
+            self.data_available()
 
     def wait_for(self, work: Coroutine[Any, Any, None]) -> None:
         """Push nothing more, the end neither, before `work` is over: the sink cannot take a piece at once.
 
-        To be called from within `fed`. What `work` raises ends the body as what `fed` raises does. It is cancelled if
-        the response is closed.
+        Call it from within `data_received`. An exception of `work` ends the body like one of `data_received`. `work` is
+        cancelled if the response is closed.
         """
-        self._exchange.hold()
+        self._exchange.pause()
         self._work = self._exchange.loop.create_task(work)
         self._work.add_done_callback(self._worked)
 
@@ -192,7 +192,7 @@ class UpstreamResponse:
     ) -> None:
         self.close()
 
-    def go_on(self) -> None:
+    def data_available(self) -> None:
         """Push what is here; then what arrives goes straight to the sink, unless it has to be decoded."""
         if self._busy:  # the sink resumes from within a call: the loop below goes on when it has returned
             return
@@ -203,7 +203,7 @@ class UpstreamResponse:
         finally:
             self._busy = False
         if self._flows and self._sink is not None:
-            self._exchange.flow(None if self._inflater else self._sink.fed, self._stumbled)
+            self._exchange.resume_into(None if self._inflater else self._sink.data_received, self._sink_failed)
 
     @property
     def _flows(self) -> bool:
@@ -218,18 +218,18 @@ class UpstreamResponse:
             return
         self._work = None
         if isinstance(error, Exception):
-            self._stumbled(error)
+            self._sink_failed(error)
         else:
-            self.go_on()
+            self.data_available()
 
-    def _stumbled(self, reason: Exception) -> None:
+    def _sink_failed(self, reason: Exception) -> None:
         """The sink raised `reason`: the exchange ends, and the sink is told as of any other end."""
         if self._sink is None:  # it had closed the reply before
             self._report(reason)
             return
         error = TransportError("closed", "body", "the response's reader failed")
         error.__cause__ = reason
-        self._end(self._give_up(error))
+        self._end(self._fail(error))
 
     def _step(self, sink: BodySink) -> bool:
         """Push one piece, or the end; returns whether there may be more."""
@@ -246,16 +246,16 @@ class UpstreamResponse:
 
     def _feed(self, sink: BodySink, piece: bytes) -> None:
         try:
-            sink.fed(piece)
+            sink.data_received(piece)
         except Exception as reason:  # noqa: BLE001  whatever it is, it goes to the sink's own `ended`
-            self._stumbled(reason)
+            self._sink_failed(reason)
 
     def _end(self, error: TransportError | None) -> None:
         sink = self._drop_sink()
         if sink is None:
             return
         try:
-            sink.ended(error)
+            sink.closed(error)
         except Exception as reason:  # noqa: BLE001  there is nobody left to tell but the loop
             self._report(reason)
 
@@ -266,7 +266,7 @@ class UpstreamResponse:
     def _drop_sink(self) -> BodySink | None:
         sink, self._sink = self._sink, None
         if sink is not None:
-            self._exchange.told(None)
+            self._exchange.set_listener(None)
         work, self._work = self._work, None
         if work is not None:
             work.cancel()
@@ -279,7 +279,7 @@ class UpstreamResponse:
             if piece := self._decode():
                 return piece
         if exchange.error is not None:
-            raise exchange.error.again()
+            raise exchange.error.copy()
         if not exchange.complete:
             return b""
         self._check_end()
@@ -292,20 +292,20 @@ class UpstreamResponse:
 
     def _decode(self) -> bytes:
         if self._inflater is None:
-            return self._exchange.take()
+            return self._exchange.next_piece()
         try:
-            return self._inflater.feed(b"" if self._inflater.pending else self._exchange.take())
+            return self._inflater.feed(b"" if self._inflater.pending else self._exchange.next_piece())
         except TransportError as error:
-            raise self._give_up(error) from None
+            raise self._fail(error) from None
 
     def _check_end(self) -> None:
         if self._inflater is not None:
             try:
                 self._inflater.close()
             except TransportError as error:
-                raise self._give_up(error) from None
+                raise self._fail(error) from None
 
-    def _give_up(self, error: TransportError) -> TransportError:
+    def _fail(self, error: TransportError) -> TransportError:
         self._inflater = None
-        self._exchange.fail(error.again())
+        self._exchange.fail(error.copy())
         return error

@@ -59,7 +59,7 @@ class TransportError(Exception):
         self.stage: Stage = stage
         self.sent = sent
 
-    def again(self) -> TransportError:
+    def copy(self) -> TransportError:
         """The same error anew: one that is kept must not be raised, or it would keep the frames it passed through."""
         error = TransportError(self.kind, self.stage, str(self), sent=self.sent)
         error.__cause__ = self.__cause__

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Struct
 
 from xenoglot.backends.local_models.conversation import FORMS, ConversationFormat, TemplateMessage, tools_of, turns_of
-from xenoglot.backends.local_models.unsupported import note_tools, note_unheard, wanted
+from xenoglot.backends.local_models.unsupported import report_tools, report_unsupported, wants_thinking
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.prompt_to_messages import as_turns
@@ -41,13 +41,13 @@ class TemplatedTokenizer(Protocol):
 class RenderedPrompt(Struct, frozen=True):
     """A prompt: `text`, and what it was made of, for whoever wants it in tokens.
 
-    `opening` are the words with which the answer is begun already; they stand at the end of `text`.
+    `prefix` are the words with which the answer is begun already; they stand at the end of `text`.
     """
 
     text: str
     messages: list[JSONObject]
     settings: dict[str, Any]
-    opening: str
+    prefix: str
 
 
 def template_of(tokenizer: TemplatedTokenizer) -> TokenizerTemplate | None:
@@ -62,8 +62,8 @@ class TokenizerTemplate:
     def __init__(self, tokenizer: TemplatedTokenizer) -> None:
         self._tokenizer = tokenizer
         self.works = self._renders({})
-        self.knows_tools = self._tells({"tools": [_PROBE_TOOL]}, {})
-        self.knows_thinking = self._tells({_THINKING: True}, {_THINKING: False})
+        self.knows_tools = self._differs({"tools": [_PROBE_TOOL]}, {})
+        self.knows_thinking = self._differs({_THINKING: True}, {_THINKING: False})
 
     def prompt(self, request: Request, losses: Losses) -> RenderedPrompt:
         """Return the prompt of a request, in the richest form that comes out whole.
@@ -71,7 +71,7 @@ class TokenizerTemplate:
         Raises:
             WireError: the request says what cannot be told in turns, or in none that the template takes.
         """
-        note_unheard(request, losses)
+        report_unsupported(request, losses)
         settings = self._settings(request, losses)
         request = as_turns(request, losses)
         best: tuple[RenderedPrompt, Losses, list[str]] | None = None
@@ -84,7 +84,7 @@ class TokenizerTemplate:
                 break
         if best is None:
             raise WireError("$.messages", "the model's chat template refuses these turns in every form")
-        _hand_over(best[1], losses)
+        _copy_losses(best[1], losses)
         for role in best[2]:
             losses.dropped(
                 "$.messages", f"a turn of the {role}", "the model's template leaves it out, in part or whole"
@@ -94,12 +94,12 @@ class TokenizerTemplate:
     def _settings(self, request: Request, losses: Losses) -> dict[str, Any]:
         settings: dict[str, Any] = {}
         if not self.knows_tools:
-            note_tools(request, losses)
+            report_tools(request, losses)
         elif tools := tools_of(request, losses):
             settings["tools"] = tools
             if request.tool_choice is not None and request.tool_choice.mode == "required":
                 losses.approximated("$.tool_choice", "mode", "the model is told of the tools, and may still decide")
-        thinks = wanted(request.thinking)
+        thinks = wants_thinking(request.thinking)
         if thinks is not None and self.knows_thinking:
             settings[_THINKING] = thinks
         elif thinks:
@@ -127,7 +127,7 @@ class TokenizerTemplate:
         except Exception:  # noqa: BLE001  each library has its own way to say that there is none
             return False
 
-    def _tells(self, one: dict[str, Any], other: dict[str, Any]) -> bool:
+    def _differs(self, one: dict[str, Any], other: dict[str, Any]) -> bool:
         try:
             return self._render(_PROBE, one) != self._render(_PROBE, other)
         except Exception:  # noqa: BLE001  a template that cannot be asked knows nothing of it
@@ -156,7 +156,7 @@ class TokenizerTemplate:
         return [int(token) for token in made]
 
 
-def _hand_over(noted: Losses, losses: Losses) -> None:
+def _copy_losses(noted: Losses, losses: Losses) -> None:
     for loss in noted:
         getattr(losses, loss.how)(loss.where, loss.what, loss.why)
 

@@ -67,15 +67,15 @@ class TemplateMessage(Struct, frozen=True, kw_only=True):
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     result: ToolResult | None = None
-    thought: str = ""
+    reasoning: str = ""
 
     def message(self) -> JSONObject:
         """Return it as templates take it (https://huggingface.co/docs/transformers/chat_templating)."""
         message: JSONObject = {"role": self.role, "content": self.text}
         if self.calls:
             message["tool_calls"] = [call_message(call.id, call.name, _arguments(call)) for call in self.calls]
-        if self.thought:
-            message["reasoning_content"] = self.thought
+        if self.reasoning:
+            message["reasoning_content"] = self.reasoning
         if self.result is not None:
             message["tool_call_id"] = self.result.call_id
             if self.result.name is not None:
@@ -149,7 +149,7 @@ def _join(one: TemplateMessage, other: TemplateMessage) -> TemplateMessage:
         one,
         text="\n\n".join(text for text in (one.text, other.text) if text),
         calls=(*one.calls, *other.calls),
-        thought="\n\n".join(text for text in (one.thought, other.thought) if text),
+        reasoning="\n\n".join(text for text in (one.reasoning, other.reasoning) if text),
     )
 
 
@@ -180,11 +180,11 @@ class _Reading:
                     turn = replace(turn, calls=(*turn.calls, part))
                 case Reasoning(text=str(thought)):
                     self._losses.approximated(place, "reasoning", "the model's template decides whether it is told")
-                    turn = replace(turn, thought=f"{turn.thought}{thought}")
+                    turn = replace(turn, reasoning=f"{turn.reasoning}{thought}")
                 case _:
                     words.append(self._texts.text(part, place))
         turn = replace(turn, text="\n".join(text for text in words if text))
-        if turn.text or turn.calls or turn.thought:
+        if turn.text or turn.calls or turn.reasoning:
             yield turn
 
     def _result(self, result: ToolResult, where: str) -> TemplateMessage:
@@ -196,14 +196,14 @@ class _Reading:
                 text = f"[tool error] {text}"
             return TemplateMessage(role="tool", text=text, result=replace(result, name=name))
         self._losses.approximated(where, "tool result", "told in words")
-        return TemplateMessage(role="user", text=_told(name, text, failed=bool(result.is_error)))
+        return TemplateMessage(role="user", text=_result_text(name, text, failed=bool(result.is_error)))
 
     def _call(self, call: ToolCall, where: str) -> str:
         self._losses.approximated(where, "tool call", "told in words")
         return f"<tool_call>\n{to_text({'name': call.name, 'arguments': _arguments(call)})}\n</tool_call>"
 
 
-def _told(name: str | None, text: str, *, failed: bool) -> str:
+def _result_text(name: str | None, text: str, *, failed: bool) -> str:
     """Return a result in words, in the form in which models have seen evidence (R-S1)."""
     named = "" if name is None else f" name={to_text(name)}"
     return f"<tool_result{named}{' error' if failed else ''}>\n{text}\n</tool_result>"

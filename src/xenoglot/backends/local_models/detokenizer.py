@@ -17,9 +17,9 @@ BROKEN: Final = "\ufffd"
 
 LONGEST: Final = 32
 """Tokens after which the window is cut even if no character ends there: a model may write broken bytes for ever."""
-KEPT: Final = 8
+CONTEXT_TOKENS: Final = 8
 """Tokens that stay then: more than any character has bytes."""
-MENDABLE: Final = 3
+LONGEST_INCOMPLETE: Final = 3
 """The most that later tokens can still mend: all but one of a character's four bytes (RFC 3629 section 3)."""
 
 
@@ -28,10 +28,10 @@ class Detokenizer:
 
     def __init__(self, decode: Callable[[list[int]], str], before: Sequence[int] = ()) -> None:
         self._decode = decode
-        self._window = list(before[-KEPT:])
+        self._window = list(before[-CONTEXT_TOKENS:])
         self._fresh = 0  # tokens of the window that came since it last ended with a whole character
         self._text = decode(self._window) if self._window else ""
-        self._given = len(self._text)
+        self._emitted = len(self._text)
 
     def feed(self, tokens: Sequence[int]) -> str:
         """Return the text that `tokens` make whole."""
@@ -39,7 +39,7 @@ class Detokenizer:
 
     def close(self) -> str:
         """Return what was held back: what is not whole by now is broken."""
-        text, self._given = self._text[self._given :], len(self._text)
+        text, self._emitted = self._text[self._emitted :], len(self._text)
         return text
 
     def _feed(self, token: int) -> str:
@@ -48,16 +48,16 @@ class Detokenizer:
             return ""
         self._window.append(token)
         self._fresh += 1
-        self._text, given = text, self._given
+        self._text, given = text, self._emitted
         whole = len(text.rstrip(BROKEN))
         if whole == len(text):
             self._shorten(self._fresh, held=0)
             return text[given:]
         if len(self._window) > LONGEST:
-            held = min(len(text) - whole, MENDABLE)
-            self._shorten(KEPT, held)
+            held = min(len(text) - whole, LONGEST_INCOMPLETE)
+            self._shorten(CONTEXT_TOKENS, held)
             return text[given : len(text) - held]
-        self._given = max(given, whole)
+        self._emitted = max(given, whole)
         return text[given:whole]
 
     def _shorten(self, kept: int, held: int) -> None:
@@ -65,4 +65,4 @@ class Detokenizer:
         self._window = self._window[-kept:]
         self._fresh = len(self._window) if held else 0
         self._text = self._decode(self._window)
-        self._given = max(0, len(self._text) - held)
+        self._emitted = max(0, len(self._text) - held)

@@ -31,35 +31,35 @@ _NEVER: Final = ("logprobs", "top_logprobs")
 
 
 class FunctionParameters(Struct, frozen=True):
-    """The parameters of a function that can be given by name; `rest` says that it takes any others too."""
+    """The parameters of a function that can be given by name; `accepts_any` says that it takes any others too."""
 
     names: frozenset[str] = frozenset()
-    rest: bool = False
+    accepts_any: bool = False
 
     def named(self, setting: str) -> str | None:
         """Return the parameter that means `setting`."""
         names = NAMES[setting]
-        return next((name for name in names if name in self.names), names[0] if self.rest else None)
+        return next((name for name in names if name in self.names), names[0] if self.accepts_any else None)
 
 
 def parameters_of(function: Callable[..., Any], *, given: int) -> FunctionParameters:
     """Return the parameters of `function` that are left when the first `given` have their values."""
-    left = _left(function, given)
+    left = _remaining(function, given)
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return FunctionParameters(
         frozenset(one.name for one in left if one.kind in named),
-        rest=any(one.kind is inspect.Parameter.VAR_KEYWORD for one in left),
+        accepts_any=any(one.kind is inspect.Parameter.VAR_KEYWORD for one in left),
     )
 
 
 def required_of(function: Callable[..., Any], *, given: int) -> frozenset[str]:
     """Return the names of the parameters without a default that are left when the first `given` have their values."""
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    left = (one for one in _left(function, given) if one.kind not in several)
+    left = (one for one in _remaining(function, given) if one.kind not in several)
     return frozenset(one.name for one in left if one.default is inspect.Parameter.empty)
 
 
-def _left(function: Callable[..., Any], given: int) -> list[inspect.Parameter]:
+def _remaining(function: Callable[..., Any], given: int) -> list[inspect.Parameter]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some that are written in C do not tell
@@ -84,11 +84,11 @@ def settings_for(sampling: Sampling, parameters: FunctionParameters, losses: Los
             losses.dropped("$.sampling", setting, "the model's function has no such parameter")
         else:
             told[name] = value
-    note_logprobs(sampling, losses)
+    report_logprobs(sampling, losses)
     return told
 
 
-def note_logprobs(sampling: Sampling, losses: Losses) -> None:
+def report_logprobs(sampling: Sampling, losses: Losses) -> None:
     """Record that a model which says words does not say how likely they were."""
     for setting in _NEVER:
         if getattr(sampling, setting):

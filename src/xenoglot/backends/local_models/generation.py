@@ -33,10 +33,10 @@ class Generation:
         self.ended = False
         self._detokenizer = detokenizer
         self._ends = ends
-        self._left = False
+        self._closed = False
         self._prompt_is_next = True
         self._loop = asyncio.get_running_loop()
-        self._heard: asyncio.Queue[GenerationChunk | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[GenerationChunk | None] = asyncio.Queue()
 
     def put(self, value: Any) -> None:  # noqa: ANN401  a tensor
         """Hear tokens; the first are those of the prompt. In the model's thread."""
@@ -46,18 +46,18 @@ class Generation:
         tokens = [int(token) for token in value.flatten().tolist()]
         self.tokens += len(tokens)
         self.ended = tokens[-1] in self._ends
-        self._tell(self._detokenizer.feed(tokens[:-1] if self.ended else tokens))
+        self._send(self._detokenizer.feed(tokens[:-1] if self.ended else tokens))
 
     def end(self) -> None:
         """Hear that there are no more."""
-        self._tell(self._detokenizer.close())
+        self._send(self._detokenizer.close())
 
     def stops(self, input_ids: Any, _scores: Any, **_more: Any) -> Any:  # noqa: ANN401  tensors
         """Return, for each row, whether to stop: when whoever listened has left. In the model's thread."""
-        return (input_ids[:, -1] == input_ids[:, -1]) & self._left
+        return (input_ids[:, -1] == input_ids[:, -1]) & self._closed
 
-    def _tell(self, text: str) -> None:
-        self._loop.call_soon_threadsafe(self._heard.put_nowait, GenerationChunk(text, self.tokens))
+    def _send(self, text: str) -> None:
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, GenerationChunk(text, self.tokens))
 
     async def listen(
         self, pool: Executor, generate: Callable[[Generation], None]
@@ -68,26 +68,26 @@ class Generation:
             Exception: what `generate` raised.
         """
         running = self._loop.run_in_executor(pool, self._run, generate)
-        running.add_done_callback(lambda _: self._heard.put_nowait(None))
+        running.add_done_callback(lambda _: self._queue.put_nowait(None))
         try:
-            while (heard := await self._heard.get()) is not None:
+            while (heard := await self._queue.get()) is not None:
                 yield self._together(heard)
             await running
         finally:
-            self._left = True
+            self._closed = True
             running.cancel()  # where it still waits for the model it never runs
 
     def _run(self, generate: Callable[[Generation], None]) -> None:
-        if not self._left:
+        if not self._closed:
             generate(self)
 
     def _together(self, heard: GenerationChunk) -> GenerationChunk:
         """Return what is heard by now: a slow listener hears much at once."""
         texts = [heard.text]
-        while not self._heard.empty():
-            more = self._heard.get_nowait()
+        while not self._queue.empty():
+            more = self._queue.get_nowait()
             if more is None:  # it is the last, and was told
-                self._heard.put_nowait(None)
+                self._queue.put_nowait(None)
                 break
             texts.append(more.text)
             heard = more

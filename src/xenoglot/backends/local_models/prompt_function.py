@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from xenoglot.backends.callable import Callable, Said
+from xenoglot.backends.callable import Callable, Output
 from xenoglot.backends.local_models.completion_stop import turn_ending, turn_ends
 from xenoglot.backends.local_models.function_parameters import parameters_of, settings_for
 from xenoglot.backends.local_models.token_counts import Tokenizer, count, counted
-from xenoglot.backends.local_models.unsupported import NAME, note_tools, note_unheard, wanted
+from xenoglot.backends.local_models.unsupported import NAME, report_tools, report_unsupported, wants_thinking
 from xenoglot.backends.timings import timed
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.codec.requests.transcript import Transcript, transcribe
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Prompt, Request
 
 Writer: TypeAlias = "collections.abc.Callable[..., Any]"
-"""A function of a prompt, and perhaps of settings, that says `Said` in any of the ways of `Callable`."""
+"""A function of a prompt, and perhaps of settings, that says `Output` in any of the ways of `Callable`."""
 
 
 class Prompted:
@@ -62,21 +62,21 @@ class Prompted:
         call.losses.settle()
         tokens = await self._count(prompt.text)
         asked = replace(call, request=turn_ending(request, prompt.stop))
-        said = await Callable(self._speaker(prompt.text, settings), self.name).answer(asked)
+        said = await Callable(self._function_for(prompt.text, settings), self.name).answer(asked)
         answer = turn_ends(said, request, prompt.stop)
         if self._tokenizer is None:
             return answer
         limit = request.sampling.max_tokens if self._parameters.named("max_tokens") else None
         return counted(answer, self._tokenizer, tokens, limit)
 
-    def _speaker(self, prompt: str, settings: dict[str, Any]) -> collections.abc.Callable[[Request], Said]:
+    def _function_for(self, prompt: str, settings: dict[str, Any]) -> collections.abc.Callable[[Request], Output]:
         return lambda _request: self._function(prompt, **settings)
 
     @staticmethod
     def _prompt(request: Request, losses: Losses) -> Transcript:
-        note_unheard(request, losses)
-        note_tools(request, losses)
-        if wanted(request.thinking):
+        report_unsupported(request, losses)
+        report_tools(request, losses)
+        if wants_thinking(request.thinking):
             losses.dropped("$", "thinking", "the model has no such setting")
         return prompt_of(request, losses)
 

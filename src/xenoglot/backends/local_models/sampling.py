@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from xenoglot.backends.local_models.function_parameters import note_logprobs
+from xenoglot.backends.local_models.function_parameters import report_logprobs
 from xenoglot.codec.logit_bias import is_token
 from xenoglot.errors import WireError
 
@@ -31,7 +31,9 @@ _DRAWN: Final = ("temperature", "top_p", "top_k", "min_p")
 _UNKNOWN: Final = ("frequency_penalty", "presence_penalty")
 
 
-def drawing(sampling: Sampling, vocabulary: int, losses: Losses, encode: Callable[[str], list[int]]) -> dict[str, Any]:
+def generate_settings(
+    sampling: Sampling, vocabulary: int, losses: Losses, encode: Callable[[str], list[int]]
+) -> dict[str, Any]:
     """Return the settings of `generate` for `sampling`, but for its length and its seed; `encode` tokenizes a text.
 
     At temperature 0 the likeliest word is taken. Where the request says nothing of the drawing, the model's own
@@ -47,16 +49,16 @@ def drawing(sampling: Sampling, vocabulary: int, losses: Losses, encode: Callabl
     for name in _UNKNOWN:
         if getattr(sampling, name) is not None:
             losses.dropped("$.sampling", name, "the library has no such setting")
-    note_logprobs(sampling, losses)
+    report_logprobs(sampling, losses)
     settings: dict[str, Any] = {}
     if sampling.repetition_penalty is not None:
         settings["repetition_penalty"] = float(sampling.repetition_penalty)
     if sampling.logit_bias:
         settings["sequence_bias"] = _biases(sampling.logit_bias, vocabulary, encode)
-    return settings | _drawn(sampling)
+    return settings | _samplers(sampling)
 
 
-def _drawn(sampling: Sampling) -> dict[str, Any]:
+def _samplers(sampling: Sampling) -> dict[str, Any]:
     if sampling.temperature == 0:
         return {"do_sample": False}
     drawn = {name: value for name in _DRAWN if (value := getattr(sampling, name)) is not None}

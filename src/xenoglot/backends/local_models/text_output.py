@@ -46,11 +46,11 @@ def reading(backend: Backend, syntax: str, emulate: Emulate | None = None) -> Ba
         get(syntax)
     read = backend
     if syntax != OFF:
-        read = LocalTextBackend(backend, TextPolicy(syntax=syntax, tools=not _hears_of_tools(backend)))
+        read = LocalTextBackend(backend, TextPolicy(syntax=syntax, tools=not _takes_tools(backend)))
     return read if emulate is None or not emulate.acts else LocalJSONBackend(read, emulate)
 
 
-def _hears_of_tools(backend: Backend) -> bool:
+def _takes_tools(backend: Backend) -> bool:
     match backend:
         case Callable():
             return True

@@ -80,9 +80,9 @@ class _Counting:
         self._tokenizer = tokenizer
         self._input_tokens = input_tokens
         self._limit = limit
-        self._words: list[str] = []
+        self._text: list[str] = []
         self._estimate = 0
-        self._said: int | None = None
+        self._reported: int | None = None
 
     def feed(self, batch: Iterable[Event]) -> list[Event]:
         events: list[Event] = []
@@ -94,12 +94,12 @@ class _Counting:
         match event:
             case Started():
                 return event, UsageReported(usage=Usage(input_tokens=self._input_tokens))
-            case TextDelta(text=text) if self._said is None:
-                self._words.append(text)
+            case TextDelta(text=text) if self._reported is None:
+                self._text.append(text)
                 self._estimate += count(self._tokenizer, text, special=False)
                 return UsageReported(usage=Usage(output_tokens=self._estimate, estimated=True)), event
             case UsageReported(usage=usage) if usage.output_tokens is not None:
-                self._said = usage.output_tokens
+                self._reported = usage.output_tokens
             case Finished():
                 return self._finished(event)
             case _:
@@ -107,9 +107,9 @@ class _Counting:
         return (event,)
 
     def _finished(self, event: Finished) -> Sequence[Event]:
-        tokens = self._said
+        tokens = self._reported
         if tokens is None:
-            tokens = count(self._tokenizer, "".join(self._words), special=False)
+            tokens = count(self._tokenizer, "".join(self._text), special=False)
         if event.finish == _DONE and self._limit is not None and tokens >= self._limit:
             event = Finished(finish=Finish(reason="length"), candidate=event.candidate)
         return UsageReported(usage=Usage(output_tokens=tokens)), event

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.backends.callable import Callable, Said
+from xenoglot.backends.callable import Callable, Output
 from xenoglot.backends.local_models.chat_template import template_of
 from xenoglot.backends.local_models.completion_stop import turn_ending, turn_ends
 from xenoglot.backends.local_models.detokenizer import Detokenizer
 from xenoglot.backends.local_models.generation import Generation
 from xenoglot.backends.local_models.prompt_function import prompt_of
-from xenoglot.backends.local_models.sampling import SEEDS, drawing
-from xenoglot.backends.local_models.unsupported import note_tools, note_unheard, wanted
+from xenoglot.backends.local_models.sampling import SEEDS, generate_settings
+from xenoglot.backends.local_models.unsupported import report_tools, report_unsupported, wants_thinking
 from xenoglot.backends.timings import timed
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.errors import FailureError, WireError
@@ -99,7 +99,7 @@ class Transformers:
     async def _answer(self, call: Call) -> EventAnswer:
         job = await asyncio.to_thread(self._job, call.request, call.losses)
         call.losses.settle()
-        speaking = Callable(lambda _request: self._speak(job), self.name)
+        speaking = Callable(lambda _request: self._generate_text(job), self.name)
         request = turn_ending(call.request, job.stop)
         return turn_ends(await speaking.answer(replace(call, request=request)), call.request, job.stop)
 
@@ -127,17 +127,17 @@ class Transformers:
             tokens = self._template.tokens(rendering)
             if tokens is None:
                 return self._encode(rendering.text, special=False), None
-            return tokens + self._encode(rendering.opening, special=False), None
-        note_unheard(request, losses)
-        note_tools(request, losses)
-        if wanted(request.thinking):
+            return tokens + self._encode(rendering.prefix, special=False), None
+        report_unsupported(request, losses)
+        report_tools(request, losses)
+        if wants_thinking(request.thinking):
             losses.dropped("$", "thinking", "the model has no such setting")
-        if request.prompt is not None and (given := self._given(request.prompt)) and not request.messages:
+        if request.prompt is not None and (given := self._prompt_tokens(request.prompt)) and not request.messages:
             return given, None
         transcript = prompt_of(request, losses)
         return self._encode(transcript.text, special=True), transcript.stop
 
-    def _given(self, prompt: Prompt) -> list[int]:
+    def _prompt_tokens(self, prompt: Prompt) -> list[int]:
         """Return the tokens of a prompt that is given in tokens; none where it is words."""
         text = prompt.texts[0] if prompt.texts else ""
         if isinstance(text, str):
@@ -158,7 +158,7 @@ class Transformers:
 
     def _job(self, request: Request, losses: Losses) -> GenerationJob:
         sampling = request.sampling
-        settings = drawing(sampling, self._vocabulary, losses, self._tokens_of)
+        settings = generate_settings(sampling, self._vocabulary, losses, self._tokens_of)
         tokens, stop = self._prompt(request, losses)
         if not tokens:
             raise WireError("$.prompt", "there is nothing in it that the model could go on with")
@@ -181,7 +181,7 @@ class Transformers:
     def _default_max_tokens(self) -> int:
         return getattr(self._model.generation_config, "max_new_tokens", None) or DEFAULT_MAX_TOKENS
 
-    async def _speak(self, job: GenerationJob) -> AsyncGenerator[Said, None]:
+    async def _generate_text(self, job: GenerationJob) -> AsyncGenerator[Output, None]:
         """Yield the words as they come, each time after the count, for they may hold a stop string."""
         detokenizer = await asyncio.to_thread(Detokenizer, self._decode, job.before)
         generation = Generation(detokenizer, self._ends)

@@ -27,7 +27,7 @@ _THINKING: Final = Fields(
 )
 
 
-def note_unheard(request: Request, losses: Losses) -> None:
+def report_unsupported(request: Request, losses: Losses) -> None:
     """Record what no model of this kind supports: the form of the answer, and every field without a parameter.
 
     Raises:
@@ -48,7 +48,7 @@ def note_unheard(request: Request, losses: Losses) -> None:
         losses.dropped("$", "tool_choice", "there are no tools")
 
 
-def note_tools(request: Request, losses: Losses) -> None:
+def report_tools(request: Request, losses: Losses) -> None:
     """Record that the model hears of no tools.
 
     Raises:
@@ -65,7 +65,7 @@ def note_tools(request: Request, losses: Losses) -> None:
         losses.dropped("$.tool_choice", "names", "the model is told of no tools")
 
 
-def wanted(thinking: Thinking | None) -> bool | None:
+def wants_thinking(thinking: Thinking | None) -> bool | None:
     """Return whether the request wants the model to think; `None` where it does not say."""
     if thinking is None or (thinking.mode is None and thinking.effort is None and thinking.budget_tokens is None):
         return None

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from xenoglot.backends.backend import ByteAnswer, EventAnswer, Piece, watched
+from xenoglot.backends.backend import ByteAnswer, EventAnswer, Piece, monitored
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.operation import OperationAnswer, encode_call, upstream_form
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.remote.passthrough import UpstreamRequest, passed
+from xenoglot.backends.remote.passthrough import UpstreamRequest, passthrough_request
 from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
 from xenoglot.backends.remote.response_errors import ResponseErrors, request_id
 from xenoglot.backends.remote.target_rules import Targets
-from xenoglot.backends.remote.upstream_errors import has_no_endpoint, not_understood, unreachable
+from xenoglot.backends.remote.upstream_errors import has_no_endpoint, invalid_answer, unreachable
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
-from xenoglot.backends.wrappers.stop_strings import ended, stop_stage, told
+from xenoglot.backends.wrappers.stop_strings import stop_answer, stop_stage, supported_stops
 from xenoglot.codec.framing.formats import JSON_LINES
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.glob import matches
@@ -125,12 +125,12 @@ class Remote:
                 return await fan_out(shares, self._answer)
         return await self._answer(call)
 
-    def speaking(self, dialect: str, model: str) -> Remote:
+    def for_dialect(self, dialect: str, model: str) -> Remote:
         """Return the backend that calls `model` for clients of `dialect`: in that dialect, if the server speaks it."""
-        spoken = self._spoken(dialect, model)
+        spoken = self._extra_dialect(dialect, model)
         return self if spoken is None else spoken.remote
 
-    def _spoken(self, dialect: str, model: str) -> ExtraDialect | None:
+    def _extra_dialect(self, dialect: str, model: str) -> ExtraDialect | None:
         for one in self._also:
             if one.dialect.name == dialect and (not one.models or any(matches(name, model) for name in one.models)):
                 return one
@@ -138,27 +138,27 @@ class Remote:
 
     def _native(self, call: Call) -> Remote:
         """Return who is to answer; one prompt with the beginning of its answer is for a dialect with turns."""
-        spoken, turns = self._spoken(call.dialect, call.request.model), call.request.messages
+        spoken, turns = self._extra_dialect(call.dialect, call.request.model), call.request.messages
         if spoken is None or (not spoken.dialect.turns and turns and turns[-1].role == "assistant"):
             return self
         return spoken.remote
 
     async def _answer(self, call: Call) -> Answer:
         """Answer one request; at stop strings that the server is not told, the answer is ended here."""
-        asked = told(call, self._dialect, self._target(call))
+        asked = supported_stops(call, self._dialect, self._target(call))
         if asked is call:
-            return await self._ask(call)
+            return await self._send_call(call)
         stage = stop_stage(call.request)
-        answer = await self._ask(asked)
+        answer = await self._send_call(asked)
         if isinstance(answer, ByteAnswer):
             raise TypeError("a call without a body of its own is answered in events")
-        return ended(answer, stage)
+        return stop_answer(answer, stage)
 
-    async def _ask(self, call: Call) -> Answer:
-        asked = await offload(call.size, lambda: self.composed(call))
-        return await self.answered(await self._send(asked.url, call, asked.body, asked.accept), call, asked)
+    async def _send_call(self, call: Call) -> Answer:
+        asked = await offload(call.size, lambda: self.encode_call(call))
+        return await self.read_answer(await self._send(asked.url, call, asked.body, asked.accept), call, asked)
 
-    def composed(self, call: Call) -> UpstreamRequest:
+    def encode_call(self, call: Call) -> UpstreamRequest:
         """Return what the server is sent for `call`.
 
         Raises:
@@ -166,25 +166,25 @@ class Remote:
             WireError: something cannot be asked of the server at all.
         """
         accept = self._dialect.framing.media_type if call.request.stream else JSON_TYPE
-        same = passed(call, self._dialect, self._target(call))
+        same = passthrough_request(call, self._dialect, self._target(call))
         if same is None:
             return UpstreamRequest(*self._encoded(call), accept=accept, verbatim=False)
-        verbatim = not (same.renamed and self._restoring(call))
+        verbatim = not (same.renamed and self._restore_stages(call))
         return UpstreamRequest(
             endpoint(self._base_url, same.path, same.query), same.body, accept=accept, verbatim=verbatim
         )
 
-    def takes_untouched(self, dialect: Dialect, model: str) -> bool:
+    def accepts_unchanged(self, dialect: Dialect, model: str) -> bool:
         """Return whether what a client of `dialect` asks of `model`, by this name, may be sent as it is."""
         mine = self._dialect
         return dialect.name == mine.name and not has_model(mine.path) and self._targets.of(model) == Target()
 
-    def untouched(self, body: bytes, *, stream: bool) -> UpstreamRequest:
+    def passthrough(self, body: bytes, *, stream: bool) -> UpstreamRequest:
         """Return what the server is sent then."""
         accept = self._dialect.framing.media_type if stream else JSON_TYPE
         return UpstreamRequest(self._url, body, accept=accept, verbatim=True)
 
-    async def answered(self, reply: UpstreamResponse, call: Call, asked: UpstreamRequest) -> Answer:
+    async def read_answer(self, reply: UpstreamResponse, call: Call, asked: UpstreamRequest) -> Answer:
         """Return the answer to `call` of which `reply` is the beginning.
 
         Raises:
@@ -193,9 +193,9 @@ class Remote:
         if reply.status != OK:
             raise await self._replies.refusal(reply)
         if not self.streams(reply):
-            answer = await self._whole(reply, call, verbatim=asked.verbatim and not call.request.stream)
+            answer = await self._complete_answer(reply, call, verbatim=asked.verbatim and not call.request.stream)
         elif asked.verbatim and call.request.stream:
-            pieces, media_type = watched(self._chunks(reply), self.watch()), self._dialect.framing.media_type
+            pieces, media_type = monitored(self._chunks(reply), self.monitor()), self._dialect.framing.media_type
             answer = ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=media_type)
         else:
             answer = EventAnswer(batches=self._events(reply, self.reader(call)), aclose=reply.aclose)
@@ -205,7 +205,7 @@ class Remote:
     def is_simple(self, call: Call) -> bool:
         """Return whether the answer to `call` is that to one request, as it comes."""
         request, target = call.request, self._target(call)
-        return request.prompt is None and not target.fan_out and told(call, self._dialect, target) is call
+        return request.prompt is None and not target.fan_out and supported_stops(call, self._dialect, target) is call
 
     def streams(self, reply: UpstreamResponse) -> bool:
         """Return whether an answer comes as a stream."""
@@ -231,7 +231,7 @@ class Remote:
         """Return what was sent back, of which the head is here. Raises `TransportError` where it is none."""
         return self._transport.reply(exchange)
 
-    async def resumed(self, exchange: UpstreamExchange | None, call: Call, asked: UpstreamRequest) -> Answer:
+    async def continue_call(self, exchange: UpstreamExchange | None, call: Call, asked: UpstreamRequest) -> Answer:
         """Return the answer to a request that was started; without its `exchange` it is sent anew.
 
         Raises:
@@ -239,25 +239,25 @@ class Remote:
         """
         try:
             if exchange is not None and exchange.head is None and exchange.error is None:
-                await exchange.news()
+                await exchange.wait()
             if exchange is None or exchange.stale:
                 exchange = await self.dial(call, asked, exchange)
-                await exchange.news()
+                await exchange.wait()
             reply = self.reply(exchange)
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
-        return await self.answered(reply, call, asked)
+        return await self.read_answer(reply, call, asked)
 
-    def watch(self) -> PassthroughMonitor:
+    def monitor(self) -> PassthroughMonitor:
         """Return what sees the events in a stream's bytes that are passed on."""
-        return PassthroughMonitor(self._dialect, self._replies.fit_to_show)
+        return PassthroughMonitor(self._dialect, self._replies.for_client)
 
     def reader(self, call: Call) -> GuardedReader:
         """Return what makes events of a stream's bytes, for whoever sent `call`."""
-        restoring = self._restoring(call)
+        restoring = self._restore_stages(call)
         reading = StreamReader(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
         stage = Pipeline(reading, *restoring) if restoring else reading
-        return GuardedReader(stage, reading, self._replies.fit_to_show, call.losses)
+        return GuardedReader(stage, reading, self._replies.for_client, call.losses)
 
     async def count(self, call: Call) -> int | None:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
@@ -269,7 +269,7 @@ class Remote:
         if self._dialect.count_path is None or ask is None or read is None:
             return None
         target = self._target(call)
-        asked = ask(told(call, self._dialect, target).request, call.losses, target)
+        asked = ask(supported_stops(call, self._dialect, target).request, call.losses, target)
         call.losses.settle()
         path, query, body = addressed(asked, self._dialect, counting=True)
         try:
@@ -317,14 +317,14 @@ class Remote:
             if not verbatim:
                 form.operation.check(call.request, result)
         except WireError as error:
-            raise FailureError(not_understood(error)) from None
+            raise FailureError(invalid_answer(error)) from None
         return result
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""
         url = endpoint(self._base_url, self._dialect.models_path, self._dialect.models_query)
         try:
-            reply = await self._transport.ask(self._heads.get(url).request())
+            reply = await self._transport.send_prepared(self._heads.get(url).request())
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
         if reply.status != OK:
@@ -333,13 +333,13 @@ class Remote:
         try:
             return self._dialect.decode_models(body)
         except WireError as error:
-            raise FailureError(not_understood(error)) from None
+            raise FailureError(invalid_answer(error)) from None
 
     def continues(self, model: str) -> bool:
         """Return whether the server continues a last turn of the assistant's."""
         return self._targets.of(model).prefill == "native"
 
-    def lacks(self, model: str) -> frozenset[Need]:
+    def missing_capabilities(self, model: str) -> frozenset[Need]:
         """Return what is said of the server that it cannot do."""
         target = self._targets.of(model)
         said: dict[Need, bool] = {
@@ -381,15 +381,15 @@ class Remote:
 
     async def _send(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> UpstreamResponse:
         try:
-            return await self._transport.ask(self._request(url, call, body, accept))
+            return await self._transport.send_prepared(self._request(url, call, body, accept))
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
 
     def _request(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> HTTPRequest:
-        passed = call.headers if call.dialect == self._dialect.name else ()
-        return self._heads.post(url, call.key, accept, passed).request(body)
+        passthrough_request = call.headers if call.dialect == self._dialect.name else ()
+        return self._heads.post(url, call.key, accept, passthrough_request).request(body)
 
-    async def _whole(self, reply: UpstreamResponse, call: Call, *, verbatim: bool) -> Answer:
+    async def _complete_answer(self, reply: UpstreamResponse, call: Call, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""
         data = await self._replies.body(reply)
 
@@ -400,15 +400,15 @@ class Remote:
                 reader = self.reader(call)
                 read = reader.feed(data)
                 return tuple(read) if reader.failed else (*read, *reader.close())
-            response = self.understood(data, reply, Losses() if verbatim else call.losses)
-            return tuple(unfold(response if verbatim else self.restored(response, call)))
+            response = self.decode_body(data, reply, Losses() if verbatim else call.losses)
+            return tuple(unfold(response if verbatim else self.restore_tools(response, call)))
 
-        told = await offload(len(data), events)
+        supported_stops = await offload(len(data), events)
         if verbatim:
-            return ByteAnswer(pieces=_once(Piece(data, told)), aclose=reply.aclose, media_type=JSON_TYPE)
-        return EventAnswer(batches=_once(told), aclose=reply.aclose)
+            return ByteAnswer(pieces=_once(Piece(data, supported_stops)), aclose=reply.aclose, media_type=JSON_TYPE)
+        return EventAnswer(batches=_once(supported_stops), aclose=reply.aclose)
 
-    def understood(self, data: bytes, reply: UpstreamResponse, losses: Losses) -> Response:
+    def decode_body(self, data: bytes, reply: UpstreamResponse, losses: Losses) -> Response:
         """Return what a whole answer says, whose body is `data`; a finish reason that it lacks is recorded in `losses`.
 
         Raises:
@@ -420,13 +420,13 @@ class Remote:
         try:
             response = self._dialect.decode_response(body)
         except WireError as error:
-            raise FailureError(not_understood(error)) from None
+            raise FailureError(invalid_answer(error)) from None
         return response if self._dialect.tells_unfinished else with_finish(response, losses)
 
-    def restored(self, response: Response, call: Call) -> Response:
+    def restore_tools(self, response: Response, call: Call) -> Response:
         """Return an answer with the tools called as the client calls them, each call with an id of its own."""
         response = UniqueIds(call.request).response(response)
-        restoring = self._restoring(call)
+        restoring = self._restore_stages(call)
         if not restoring:
             return response
         folder = Folder()
@@ -434,7 +434,7 @@ class Remote:
             folder.feed(event)
         return folder.response()
 
-    def _restoring(self, call: Call) -> list[Stage[Event, Event]]:
+    def _restore_stages(self, call: Call) -> list[Stage[Event, Event]]:
         """Return the stages that give the client back the tools it knows; often none."""
         limit = self._target(call).tool_name_limit or self._dialect.tool_name_limit
         names, custom = RestoreNames(call.request, limit), UnwrapCustom(call.request)
@@ -459,7 +459,7 @@ class Remote:
             if events := reader.close():
                 yield events
         except TransportError as error:
-            if events := reader.broken(error):
+            if events := reader.connection_lost(error):
                 yield events
         finally:
             await reply.aclose()

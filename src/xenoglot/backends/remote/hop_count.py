@@ -22,7 +22,7 @@ MOST = 5
 _hops: ContextVar[int] = ContextVar("hops", default=0)
 
 
-def told(headers: Sequence[tuple[str, str]]) -> int:
+def read_hops(headers: Sequence[tuple[str, str]]) -> int:
     """Return how far the request has come that sent `headers` (lower-case names); what is no number says nothing.
 
     Raises:

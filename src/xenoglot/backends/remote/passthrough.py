@@ -46,7 +46,7 @@ class PassthroughRequest(msgspec.Struct, frozen=True):
     renamed: bool = False
 
 
-def passed(call: Call, dialect: Dialect, target: Target) -> PassthroughRequest | None:
+def passthrough_request(call: Call, dialect: Dialect, target: Target) -> PassthroughRequest | None:
     """Return the bytes of the client for a server of `dialect`; `None` where they cannot be passed on.
 
     What `target` demands changes the top-level fields that it concerns, and no other: these keep their bytes, and all
@@ -58,10 +58,10 @@ def passed(call: Call, dialect: Dialect, target: Target) -> PassthroughRequest |
     """
     if call.body is None or call.dialect != dialect.name:
         return None
-    return _untouched(call, call.body, dialect) if target == _UNKNOWN else _rewritten(call, call.body, dialect, target)
+    return _unchanged(call, call.body, dialect) if target == _UNKNOWN else _rewritten(call, call.body, dialect, target)
 
 
-def _untouched(call: Call, body: bytes, dialect: Dialect) -> PassthroughRequest:
+def _unchanged(call: Call, body: bytes, dialect: Dialect) -> PassthroughRequest:
     """Return the bytes as they are; only the model's name is replaced, where it differs."""
     name = call.request.model
     if has_model(dialect.path):
@@ -82,7 +82,7 @@ def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Pas
     call.losses.settle()
     path, query, wanted = addressed(encoded, dialect)
     fields = _members(body)
-    changed = {key: value for key, value in wanted.items() if not _says(fields.get(key), value)}
+    changed = {key: value for key, value in wanted.items() if not _equals(fields.get(key), value)}
     if not changed and fields.keys() == wanted.keys():
         return PassthroughRequest(path, query, body)
     encode = encode_json if len(body) < SLICE_BYTES else encode_large
@@ -91,7 +91,7 @@ def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Pas
     )
 
 
-def _says(raw: msgspec.Raw | None, value: JSON) -> bool:
+def _equals(raw: msgspec.Raw | None, value: JSON) -> bool:
     """Whether the bytes of a field say `value`: most clients write it as we would, and nothing need be read again."""
     if raw is None:
         return False

@@ -32,7 +32,7 @@ class RequestHeads:
     def __init__(self, keys: Sequence[Headers], fixed: Mapping[str, str], socket_path: str | None = None) -> None:
         self._socket_path = socket_path
         own = {name.lower(): value for name, value in fixed.items()}
-        self._shown = [{"user-agent": USER_AGENT, **dict(key), **own} for key in keys]
+        self._auth_headers = [{"user-agent": USER_AGENT, **dict(key), **own} for key in keys]
         self._prepared: dict[object, PreparedRequest] = {}
 
     def post(self, url: str, key: int, accept: str, passed: Headers = ()) -> PreparedRequest:
@@ -45,18 +45,18 @@ class RequestHeads:
         kind = (url, key, accept, onward, passed)
         found = self._prepared.get(kind)
         if found is None:
-            fields = {"content-type": JSON_TYPE, "accept": accept, **self._shown[key], hop_count.HEADER: onward}
+            fields = {"content-type": JSON_TYPE, "accept": accept, **self._auth_headers[key], hop_count.HEADER: onward}
             found = prepare("POST", url, tuple((fields | dict(passed)).items()), self._socket_path)
-            self._keep(kind, found)
+            self._cache(kind, found)
         return found
 
     def get(self, url: str) -> PreparedRequest:
         """Return the head of a GET of JSON, with the first key."""
-        fields = {**self._shown[0], "accept": JSON_TYPE}
+        fields = {**self._auth_headers[0], "accept": JSON_TYPE}
         return prepare("GET", url, (*fields.items(), (hop_count.HEADER, hop_count.onward())), self._socket_path)
 
     @shortcut("heads")
-    def _keep(self, kind: object, prepared: PreparedRequest) -> None:
+    def _cache(self, kind: object, prepared: PreparedRequest) -> None:
         if len(prepared.start) > LONGEST:
             return
         if len(self._prepared) >= MOST:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.http.client import TransportError
-from xenoglot.backends.remote.upstream_errors import fit_to_show, not_understood, redacted, unreachable
+from xenoglot.backends.remote.upstream_errors import for_client, invalid_answer, redacted, unreachable
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.codec.json.json_io import MOST_VALUES, decode_answer
 from xenoglot.codec.json.slices import count_values
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 REFUSED = 400
 
-MOST_KEPT = 500
+MOST_QUOTED = 500
 """Characters of an error body without a known error that are kept for the caller."""
 _READ_OF_BODY = 16 * 1024
 """Bytes of it in which secrets are looked for."""
@@ -65,7 +65,7 @@ class ResponseErrors:
         try:
             return decode_answer(data, most=max(most, self._most))
         except WireError as error:
-            raise FailureError(not_understood(error)) from None
+            raise FailureError(invalid_answer(error)) from None
 
     def is_lines(self, data: bytes) -> bool:
         """Return whether a body is several JSON values, one a line, and no more values than a body may hold."""
@@ -97,26 +97,26 @@ class ResponseErrors:
         failure, unread = error.failure, self._dialect.decode_error(reply.status, None)
         if failure.details is not None or failure.message != unread.message:
             return error
-        text = self._redact(data[:_READ_OF_BODY].decode("utf-8", "replace")).strip()[:MOST_KEPT]
+        text = self._redact(data[:_READ_OF_BODY].decode("utf-8", "replace")).strip()[:MOST_QUOTED]
         return FailureError(replace(failure, details=text), error.limits) if text else error
 
     def failure(self, body: JSON, reply: UpstreamResponse) -> FailureError:
         """Return what an error says whose body this is."""
-        failure = self.fit_to_show(self._dialect.decode_error(reply.status, body))
+        failure = self.for_client(self._dialect.decode_error(reply.status, body))
         headers, now = headers_in(body) | dict(reply.headers), time.time()
         limits = self._dialect.decode_limits(headers, now) if failure.kind == "rate_limit" else None
         wait = retry_after(headers, now, said=failure.retry_after, limits=limits)
         named = failure.request_id or (request_id(reply) if self._candid else None)
         return FailureError(replace(failure, retry_after=wait, request_id=named), self.limits(reply))
 
-    def fit_to_show(self, failure: Failure) -> Failure:
+    def for_client(self, failure: Failure) -> Failure:
         """Return what a client may know of a failure."""
-        return redacted(failure, self._redact) if self._candid else fit_to_show(failure, self._redact)
+        return redacted(failure, self._redact) if self._candid else for_client(failure, self._redact)
 
     def limits(self, reply: UpstreamResponse) -> RateLimits | None:
         """Return what the headers say of the server's limits."""
         prefix = self._dialect.limits_prefix
-        said = None if prefix is None else reply.beginning(prefix)
+        said = None if prefix is None else reply.with_prefix(prefix)
         return self._dialect.decode_limits(said, time.time()) if said else None
 
 

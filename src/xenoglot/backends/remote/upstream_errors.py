@@ -23,7 +23,7 @@ SERVER_ERROR = 500
 _CREDENTIALS = ("authentication", "permission")
 _REFUSING = (401, FORBIDDEN)
 _SERVER_FAULTS = ("upstream", "internal", "timeout")
-_WORDS_OF_A_SERVER = ("message", "raw_type", "code", "param", "details")
+_TEXT_FIELDS = ("message", "raw_type", "code", "param", "details")
 
 _PLACE = re.compile(r"[/\\@]|[0-9]\.[0-9]|localhost")
 
@@ -36,7 +36,7 @@ _KINDS: Mapping[str, FailureKind] = {
     "too_large": "upstream",
     "exhausted": "internal",
 }
-_WORDS: Mapping[str, str] = {
+_MESSAGES: Mapping[str, str] = {
     "connect": "connection error: the upstream cannot be reached",
     "tls": "the upstream's certificate or TLS handshake was refused",
     "timeout": "connection timed out: the upstream did not answer in time",
@@ -53,10 +53,10 @@ def unreachable(error: TransportError) -> Failure:
     A server to which no connection comes up in time is as absent as one that refuses it (U02).
     """
     kind = "connect" if error.stage == "connect" and error.kind == "timeout" else error.kind
-    return Failure(kind=_KINDS[kind], message=_WORDS[kind], cause=kind, unsent=not error.sent)
+    return Failure(kind=_KINDS[kind], message=_MESSAGES[kind], cause=kind, unsent=not error.sent)
 
 
-def not_understood(error: WireError) -> Failure:
+def invalid_answer(error: WireError) -> Failure:
     """Return the failure of an answer that is not what its dialect allows."""
     return Failure(
         kind="upstream", message=f"server error: the upstream's answer was not understood: {error}", cause="garbled"
@@ -70,7 +70,7 @@ def has_no_endpoint(failure: Failure) -> bool:
     return failure.kind in ("not_found", "unsupported")
 
 
-def fit_to_show(failure: Failure, redact: Redactor) -> Failure:
+def for_client(failure: Failure, redact: Redactor) -> Failure:
     """Return what the client may know of a failure that the server told in its own words."""
     if failure.dialect is None:
         return failure
@@ -89,7 +89,7 @@ def fit_to_show(failure: Failure, redact: Redactor) -> Failure:
 
 def redacted(failure: Failure, redact: Redactor) -> Failure:
     """Return the failure without the secrets that its words may repeat."""
-    return replace(failure, **{name: redact.json(getattr(failure, name)) for name in _WORDS_OF_A_SERVER})
+    return replace(failure, **{name: redact.json(getattr(failure, name)) for name in _TEXT_FIELDS})
 
 
 def _texts(value: JSON) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-Mending: TypeAlias = Literal["off", "on", "loss"]
+RepairMode: TypeAlias = Literal["off", "on", "loss"]
 """Whether arguments that are no JSON are mended: not at all, in silence, or with a loss that tells of it."""
 
 
@@ -41,5 +41,5 @@ class Emulation(Emulate, frozen=True, kw_only=True):
 
     tools: bool = False
     """Whether tools are told in the prompt."""
-    repair: Mending = "off"
+    repair: RepairMode = "off"
     """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""

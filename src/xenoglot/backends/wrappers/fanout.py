@@ -58,7 +58,7 @@ class CallShare(Struct, frozen=True, kw_only=True):
 _Item: TypeAlias = "tuple[int, Sequence[Event]] | Exception | None"
 """What a worker tells: events of the share of that number, why it failed, or that it is done."""
 
-_BEGUN: Final[_Item] = (0, ())
+_FIRST_BLOCK: Final[_Item] = (0, ())
 """That a worker has its first answer: no events, of whichever share."""
 
 
@@ -116,7 +116,7 @@ async def fan_out(shares: Sequence[CallShare], ask: Callable[[Call], Awaitable[A
     return EventAnswer(batches=merger.batches(), aclose=merger.aclose, limits=merger.limits)
 
 
-async def _ask(ask: Callable[[Call], Awaitable[Answer]], call: Call) -> EventAnswer:
+async def _call_backend(ask: Callable[[Call], Awaitable[Answer]], call: Call) -> EventAnswer:
     answer = await ask(call)
     if isinstance(answer, ByteAnswer):  # only a call with a `body` has one
         await answer.aclose()
@@ -130,10 +130,10 @@ class _Merger:
     def __init__(self, shares: Sequence[CallShare], ask: Callable[[Call], Awaitable[Answer]]) -> None:
         self.limits: RateLimits | None = None
         self._shares = shares
-        self._ask = ask
+        self._call_backend = ask
         self._waiting = deque(range(len(shares)))
         self._queue: asyncio.Queue[_Item] = asyncio.Queue(maxsize=AT_ONCE)
-        self._held: deque[_Item] = deque()
+        self._pending: deque[_Item] = deque()
         self._workers: list[asyncio.Task[None]] = []
         self._merge = _Merge([share.first for share in shares], shares[0].call.losses)
 
@@ -144,21 +144,21 @@ class _Merger:
         """
         expected = min(AT_ONCE, len(self._shares))
         self._workers = [asyncio.create_task(self._work()) for _ in range(expected)]
-        while expected and len(self._held) < AT_ONCE:
+        while expected and len(self._pending) < AT_ONCE:
             item = await self._queue.get()
             if isinstance(item, Exception):
                 raise item
-            if item is _BEGUN:
+            if item is _FIRST_BLOCK:
                 expected -= 1
             else:
-                self._held.append(item)
+                self._pending.append(item)
 
     async def batches(self) -> AsyncGenerator[Sequence[Event], None]:
         """Yield what each read of a part made."""
         working = len(self._workers)
         try:
             while working:
-                item = self._held.popleft() if self._held else await self._queue.get()
+                item = self._pending.popleft() if self._pending else await self._queue.get()
                 if item is None:
                     working -= 1
                 elif isinstance(item, Exception):
@@ -186,12 +186,12 @@ class _Merger:
         try:
             while self._waiting:
                 number = self._waiting.popleft()
-                answer = await _ask(self._ask, self._shares[number].call)
+                answer = await _call_backend(self._call_backend, self._shares[number].call)
                 self.limits = self.limits or answer.limits
                 try:
                     if not begun:
                         begun = True
-                        await self._queue.put(_BEGUN)
+                        await self._queue.put(_FIRST_BLOCK)
                     async for batch in answer.batches:
                         await self._queue.put((number, batch))
                 finally:
@@ -245,7 +245,7 @@ class UsageSum:
     def __init__(self) -> None:
         self._usages: dict[int, Usage] = {}
         self._sums: Counter[str] = Counter()
-        self._said: Counter[str] = Counter()  # how many say a count
+        self._reported: Counter[str] = Counter()  # how many say a count
 
     def put(self, number: int, usage: Usage) -> Usage:
         """Take a snapshot of the answer `number`; return the sum of the last of each."""
@@ -254,18 +254,18 @@ class UsageSum:
         if earlier is not None:
             self._add(earlier, -1)
         self._add(usage, 1)
-        counts = {name: self._sums[name] for name in _COUNTS if self._said[name]}
-        total = self._sums["total"] if self._said["total"] else None
-        return replace(Usage(total=total, estimated=self._said["estimated"] > 0), **counts)
+        counts = {name: self._sums[name] for name in _COUNTS if self._reported[name]}
+        total = self._sums["total"] if self._reported["total"] else None
+        return replace(Usage(total=total, estimated=self._reported["estimated"] > 0), **counts)
 
     def _add(self, usage: Usage, sign: int) -> None:
         for name in _COUNTS:
             if (count := getattr(usage, name)) is not None:
                 self._sums[name] += sign * count
-                self._said[name] += sign
+                self._reported[name] += sign
         self._sums["total"] += sign * _total(usage)
-        self._said["total"] += sign * (usage.total is not None)
-        self._said["estimated"] += sign * usage.estimated
+        self._reported["total"] += sign * (usage.total is not None)
+        self._reported["estimated"] += sign * usage.estimated
 
 
 def _total(usage: Usage) -> int:

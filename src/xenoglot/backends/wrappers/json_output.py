@@ -57,13 +57,15 @@ class JSONBackend:
         if not self._concerns(call.request):
             return await self._backend.answer(call)
         schema = _schema(call.request.output, compiled=self._policy.checks)
-        asked = self._asked(call)
+        asked = self._prompt(call)
         shaped = _shaped(call, asked)
-        answer = await self._ask(shaped)
+        answer = await self._call_backend(shaped)
         if schema is None or not asked.judged:
             return _read(answer, asked.reading(call.losses))
         if self._policy.retries and call.request.prompt is None:
-            insisting = JSONRetry(answer, shaped, asked, schema, self._ask, self._policy.retries, self._policy.lenient)
+            insisting = JSONRetry(
+                answer, shaped, asked, schema, self._call_backend, self._policy.retries, self._policy.lenient
+            )
             return EventAnswer(
                 batches=insisting.batches, aclose=insisting.aclose, limits=answer.limits, request_id=answer.request_id
             )
@@ -73,7 +75,7 @@ class JSONBackend:
     async def count(self, call: Call) -> int | None:
         """Count what the model is asked, the schema told in the prompt included."""
         if self._concerns(call.request):
-            call = _shaped(call, self._asked(call))
+            call = _shaped(call, self._prompt(call))
         return await self._backend.count(call)
 
     async def models(self) -> Sequence[ModelInfo]:
@@ -86,7 +88,7 @@ class JSONBackend:
     def _concerns(self, request: Request) -> bool:
         return self._policy.acts and wants_json(request)
 
-    def _asked(self, call: Call) -> JSONPrompt:
+    def _prompt(self, call: Call) -> JSONPrompt:
         match self._policy.schema:
             case "tool" if call.request.prompt is None:
                 return as_tool(call.request, call.losses)
@@ -95,7 +97,7 @@ class JSONBackend:
             case _:  # a text that is to be continued has no turns for calls, but it may have a system turn
                 return as_prompt(call.request, call.losses)
 
-    async def _ask(self, call: Call) -> EventAnswer:
+    async def _call_backend(self, call: Call) -> EventAnswer:
         answer = await self._backend.answer(call)
         if isinstance(answer, ByteAnswer):
             await answer.aclose()

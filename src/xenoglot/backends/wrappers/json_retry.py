@@ -56,9 +56,9 @@ class JSONRetry:
         self.batches = self._batches()
         self._open: EventAnswer | None = first
         self._call = call
-        self._asked = asked
+        self._prompt = asked
         self._schema = schema
-        self._ask = ask
+        self._call_backend = ask
         self._retries = retries
         self._lenient = lenient
         self._counts = UsageSum()
@@ -77,7 +77,7 @@ class JSONRetry:
         answer, self._open = self._open, None
         if answer is None:
             return
-        first = await self._take(answer)
+        first = await self._read(answer)
         yield first.events if first.failed else await self._settled(first)
 
     async def _settled(self, first: _Try) -> Sequence[Event]:
@@ -86,7 +86,7 @@ class JSONRetry:
         for index in sorted(candidates.keys() - first.verdicts.keys()):
             self._accept(first, index, index)
         for index, verdict in first.verdicts.items():
-            outcome = await self._mended(first, index, verdict)
+            outcome = await self._retry_until_valid(first, index, verdict)
             if isinstance(outcome, Failed):
                 return [first.started, *self._usage(), outcome]
             candidates[index] = outcome
@@ -98,13 +98,13 @@ class JSONRetry:
     def _usage(self) -> Sequence[Event]:
         return () if self._total is None else (UsageReported(usage=self._total),)
 
-    async def _mended(self, taken: _Try, index: int, verdict: JSONFault) -> _Outcome:
+    async def _retry_until_valid(self, taken: _Try, index: int, verdict: JSONFault) -> _Outcome:
         """Ask again until the candidate is valid; return its events, or why there are none."""
         turns: list[Message] = []
         place, tries = index, 1
         while verdict.cut is None and tries <= self._retries:
-            turns += _told(taken.content(place), verdict)
-            again = await self._again(turns)
+            turns += _retry_turns(taken.content(place), verdict)
+            again = await self._retry(turns)
             if isinstance(again, Failed):
                 return again
             taken, place, tries = again, 0, tries + 1
@@ -125,15 +125,15 @@ class JSONRetry:
         events = taken.candidates().get(place, [])
         return events if place == index else [replace(event, candidate=index) for event in events]
 
-    async def _again(self, turns: Sequence[Message]) -> _Try | Failed:
+    async def _retry(self, turns: Sequence[Message]) -> _Try | Failed:
         request = self._call.request
         sampling = replace(request.sampling, n=None)
         messages = (*request.messages, *turns)
-        places = _places(len(request.messages), turns)
-        losses = self._call.losses.moved({**self._asked.moved, **places})
+        places = _added_paths(len(request.messages), turns)
+        losses = self._call.losses.moved({**self._prompt.moved, **places})
         again = replace(request, messages=messages, sampling=sampling)
         try:
-            taken = await self._take(await self._ask(replace(self._call, request=again, losses=losses)))
+            taken = await self._read(await self._call_backend(replace(self._call, request=again, losses=losses)))
         except _REFUSALS as error:
             return Failed(failure=failure_of(error))
         if taken.failed:
@@ -144,9 +144,9 @@ class JSONRetry:
             )
         return taken
 
-    async def _take(self, answer: EventAnswer) -> _Try:
+    async def _read(self, answer: EventAnswer) -> _Try:
         """Read a try to its end."""
-        taken = _Try(self._asked, self._schema)
+        taken = _Try(self._prompt, self._schema)
         self._open = answer
         try:
             async with aclosing(_events(answer)) as events:
@@ -182,7 +182,7 @@ class _Try:
         self.usage: Usage | None = None
         self.started = Started()
         self.losses = Losses()  # of a try that nobody may ever see
-        self._came = Folder()
+        self._folder = Folder()
         self._reading = asked.reading(self.losses)
         self._judge = JSONFaultMonitor(schema)
         self._size = 0
@@ -192,17 +192,17 @@ class _Try:
         if self._size > LARGEST:
             failure = Failure(kind="upstream", message=f"the answer is longer than {LARGEST} characters")
             event = Failed(failure=failure)
-        self._came.feed(event)
+        self._folder.feed(event)
         for read in self._reading.feed(event):
-            self._note(read)
+            self._record(read)
 
     def close(self) -> None:
         for read in self._reading.close():
-            self._note(read)
+            self._record(read)
 
     def content(self, candidate: int) -> tuple[Part, ...]:
         """Return a candidate as the model gave it: so it gets it back."""
-        return self._came.response().candidates[candidate].content
+        return self._folder.response().candidates[candidate].content
 
     def candidates(self) -> dict[int, list[Event]]:
         """Return the events that belong to candidates, by these."""
@@ -212,7 +212,7 @@ class _Try:
                 found.setdefault(event.candidate, []).append(event)
         return found
 
-    def _note(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         self.events.append(event)
         verdict = self._judge.feed(event)
         match event:
@@ -230,7 +230,7 @@ class _Try:
                 pass
 
 
-def _told(content: tuple[Part, ...], verdict: JSONFault) -> list[Message]:
+def _retry_turns(content: tuple[Part, ...], verdict: JSONFault) -> list[Message]:
     """Return the turns behind an answer that is not valid: itself, and what is wrong with it."""
     said = Text(text=verdict.told())
     calls = [part for part in content if isinstance(part, ToolCall)]
@@ -240,7 +240,7 @@ def _told(content: tuple[Part, ...], verdict: JSONFault) -> list[Message]:
     return [*turns, Message(role="tool", content=results) if results else Message(role="user", content=(said,))]
 
 
-def _places(before: int, turns: Sequence[Message]) -> dict[str, str | None]:
+def _added_paths(before: int, turns: Sequence[Message]) -> dict[str, str | None]:
     """Return the paths of what was put behind the request: the client said none of it, and can lose none of it."""
     return {
         f"$.messages[{before + index}].content[{place}]": None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 
-def told(call: Call, dialect: Dialect, target: Target) -> Call:
+def supported_stops(call: Call, dialect: Dialect, target: Target) -> Call:
     """Return the call with no stop strings but those that a server can be told; the same one where it can be told all.
 
     What it is not told is a loss that says `emulated`: the answer is to be `ended`.
@@ -29,10 +29,10 @@ def told(call: Call, dialect: Dialect, target: Target) -> Call:
     if stops is None:
         return call
     call.losses.emulated("$.sampling", "stop", "the answer is ended where the model writes one of the strings")
-    return telling(call, stops)
+    return with_stops(call, stops)
 
 
-def telling(call: Call, stops: tuple[str, ...] = ()) -> Call:
+def with_stops(call: Call, stops: tuple[str, ...] = ()) -> Call:
     """Return the call with `stops` alone, of an answer that is to be `ended` at others too.
 
     It asks for a stream, whatever the client did: of a whole answer the model has written all before it is ended. Only
@@ -56,7 +56,7 @@ def stop_stage(request: Request) -> StopStage | None:
     return StopStage(request.sampling.stop or (), candidates=texts * (request.sampling.n or 1))
 
 
-def ended(answer: EventAnswer, stage: StopStage | None) -> EventAnswer:
+def stop_answer(answer: EventAnswer, stage: StopStage | None) -> EventAnswer:
     """Return `answer` as `stage` ends it; its source is closed as soon as all of it is over (A-W5)."""
     if stage is None:
         return answer

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
-from xenoglot.backends.wrappers.emulation_settings import Mending
-from xenoglot.backends.wrappers.stop_strings import ended, stop_stage, telling
+from xenoglot.backends.wrappers.emulation_settings import RepairMode
+from xenoglot.backends.wrappers.stop_strings import stop_answer, stop_stage, with_stops
 from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
@@ -42,7 +42,7 @@ class TextPolicy(Struct, frozen=True, kw_only=True):
 
     syntax: str = AUTO
     tools: bool = False
-    repair: Mending = "off"
+    repair: RepairMode = "off"
 
 
 class TextBackend:
@@ -64,9 +64,9 @@ class TextBackend:
             WireError: the stop strings are too long.
         """
         syntax = self._syntax(call.request)
-        asked = self._told(call, syntax)
+        asked = self._with_tool_prompt(call, syntax)
         stops = None if syntax is None or call.request.prompt is not None else stop_stage(call.request)
-        answer = await self._backend.answer(asked if stops is None else telling(asked))
+        answer = await self._backend.answer(asked if stops is None else with_stops(asked))
         if isinstance(answer, ByteAnswer):
             raise TypeError("a call without a body of its own is answered in events")
         if syntax is None:
@@ -77,13 +77,13 @@ class TextBackend:
             await batches.aclose()
             await answer.aclose()
 
-        return ended(
+        return stop_answer(
             EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id), stops
         )
 
     async def count(self, call: Call) -> int | None:
         """Count the prompt with the tools that are told in it."""
-        return await self._backend.count(self._told(call, self._syntax(call.request)))
+        return await self._backend.count(self._with_tool_prompt(call, self._syntax(call.request)))
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the backend's models."""
@@ -101,7 +101,7 @@ class TextBackend:
             return syntax
         return marked(syntax)  # an answer that is JSON is no call for being JSON
 
-    def _told(self, call: Call, syntax: Syntax | None) -> Call:
+    def _with_tool_prompt(self, call: Call, syntax: Syntax | None) -> Call:
         request = call.request
         if self._policy.tools:
             known = syntax if syntax is not None and syntax.name != AUTO else get("hermes")
@@ -120,7 +120,7 @@ class TextBackend:
             call.losses,
             repair=_repair() if self._policy.repair != "off" else None,
             silent=self._policy.repair == "on",
-            thinking=_wants_thoughts(call.request.thinking),
+            thinking=_wants_reasoning(call.request.thinking),
             taken=_ids(call.request),
         )
         custom = UnwrapCustom(call.request)
@@ -140,7 +140,7 @@ def _ids(request: Request) -> Iterator[str]:
     return (part.id for message in request.messages for part in message.content if isinstance(part, ToolCall))
 
 
-def _wants_thoughts(thinking: Thinking | None) -> bool | None:
+def _wants_reasoning(thinking: Thinking | None) -> bool | None:
     """Return `False` where a request wants no thoughts, and `None` where nobody can tell what became of its wish.
 
     Servers pass over a wish to think that their model's prompt has no place for. Words that are taken for a thought

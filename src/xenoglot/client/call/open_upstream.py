@@ -22,7 +22,7 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog
 from xenoglot.providers.auth import authorizer
-from xenoglot.providers.endpoint_urls import base_url, face_of, needed, value_of
+from xenoglot.providers.endpoint_urls import base_url, endpoint_of, required_settings, value_of
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def address_of(upstream: str, naming: UpstreamOptions, environ: Mapping[str, str
     if ":" in upstream or "/" in upstream:
         raise ConfigurationError("`upstream`: neither the name of a provider nor a URL, which begins with `http://`")
     row = catalog.get(upstream)
-    face = face_of(row, naming.dialect)
+    face = endpoint_of(row, naming.dialect)
     return _of_row(row, face, naming, environ)
 
 
@@ -161,7 +161,7 @@ def _of_row(row: Provider, face: ProviderEndpoint, naming: UpstreamOptions, envi
         known = ", ".join(row.settings) or "none"
         raise ConfigurationError(f"`settings`: `{row.name}` has no `{min(unknown)}`; it has: {known}")
     try:
-        values = {name: value_of(row, name, settings, environ) for name in needed(face)}
+        values = {name: value_of(row, name, settings, environ) for name in required_settings(face)}
     except ConfigurationError as error:
         raise ConfigurationError(f"`settings`: {error}") from None
     dialect = _dialect(face)

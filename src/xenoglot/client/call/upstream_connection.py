@@ -110,7 +110,7 @@ class ClientUpstream:
         backend = await self.backend()
         if deadlines is None or self.address is None or self._transport is None:
             return backend
-        return self.address.remote(self._transport.patient(deadlines))
+        return self.address.remote(self._transport.with_deadlines(deadlines))
 
     async def backend_for(self, model: str, deadlines: Deadlines | None = None) -> Backend:
         """Return who answers for `model`, with its answers read as they have to be, and nobody waited for longer."""

@@ -148,7 +148,7 @@ class RequestAdmission:
             client=client,
             origin=exchange.header("origin"),
             source=source_of(exchange.peer) if self._auth.keyring.needs_key(row.policy) else None,
-            hops=hop_count.told(exchange.headers),
+            hops=hop_count.read_hops(exchange.headers),
             passed=passed_on(exchange.headers, dialect),
         )
 

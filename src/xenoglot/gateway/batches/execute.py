@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.batch_lines import LineOutcome, encode_output, encode_result, written
+from xenoglot.backends.batch_lines import LineOutcome, encode_output, encode_result, one_line
 from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.json.json_io import MOST_NUMBERS, decode_answer
@@ -170,7 +170,7 @@ def line(batch: Batch, number: int, name: str, outcome: LineOutcome) -> bytes:
         told = {"id": f"batch_req_{batch.id.rpartition('_')[2]}_{number}", "custom_id": name, **encode_output(outcome)}
     else:
         told = {"custom_id": name, "result": encode_result(outcome)}
-    return written(told)
+    return one_line(told)
 
 
 def left(batch: Batch, number: int, name: str, why: Unanswered) -> bytes:

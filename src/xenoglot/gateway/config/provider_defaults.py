@@ -15,7 +15,7 @@ from xenoglot.gateway.config.emulate import check_syntax
 from xenoglot.gateway.config.extra_endpoints import check_extra_endpoints, default_endpoints, moved, tables
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.providers import catalog
-from xenoglot.providers.endpoint_urls import base_url, face_of, needed, value_of
+from xenoglot.providers.endpoint_urls import base_url, endpoint_of, required_settings, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ def _upstream(said: JSON, path: str, environ: Mapping[str, str], problems: Probl
         problems.add(join(path, "provider"), str(error))
         return _NOWHERE | said
     try:
-        face = face_of(row, said.get("dialect"))
+        face = endpoint_of(row, said.get("dialect"))
     except ConfigurationError as error:
         problems.add(join(path, "dialect"), str(error))
         return _NOWHERE | said
@@ -112,12 +112,12 @@ def _address(table: _Table, face: ProviderEndpoint) -> JSON:
     if "base_url" in said:
         return said["base_url"]
     values: dict[str, str] = {}
-    for name in needed(face):
+    for name in required_settings(face):
         try:
             values[name] = value_of(row, name, settings, environ)
         except ConfigurationError as error:
             problems.add(join(path, name), str(error))
-    return base_url(face, values) if values.keys() >= {*needed(face)} else _NOWHERE["base_url"]
+    return base_url(face, values) if values.keys() >= {*required_settings(face)} else _NOWHERE["base_url"]
 
 
 def _filled(said: JSONObject, row: Provider, face: ProviderEndpoint, address: JSON) -> JSONObject:

@@ -134,7 +134,7 @@ class PushRelay:
 
     # What the upstream's connection tells.
 
-    def go_on(self) -> None:
+    def data_available(self) -> None:
         """There is news of an answer that has not begun."""
         try:
             self._look()
@@ -232,14 +232,14 @@ class PushRelay:
         if not streams:
             return NonStreamingRelay(self, attempt, reply, limits)
         if attempt.composed.verbatim:
-            return ByteStreamRelay(self, reply, limits, remote.watch())
+            return ByteStreamRelay(self, reply, limits, remote.monitor())
         return EventStreamRelay(self, reply, limits, remote.reader(attempt.call), attempt.recorder)
 
     def _attend(self, asked: Asked) -> None:
         self._asked = asked
-        asked.told(self)
+        asked.set_listener(self)
         if asked.head is not None or asked.error is not None:  # it came before anybody was there to be told
-            self.go_on()
+            self.data_available()
 
     def _dialled(self, dialling: asyncio.Task[Asked]) -> None:
         """See what came of a new connection, unless a task waits for that by now."""
@@ -267,7 +267,7 @@ class PushRelay:
             except TransportError as error:
                 raise FailureError(unreachable(error)) from None
         attempt = self._attempt
-        answer = await attempt.remote.resumed(self._asked, attempt.call, attempt.composed)
+        answer = await attempt.remote.continue_call(self._asked, attempt.call, attempt.composed)
         return answer if attempt.recorder is None else attempt.recorder.watched(answer)
 
     def _leave_to(self, begun: Callable[[], Awaitable[Answer]]) -> None:
@@ -307,7 +307,7 @@ class PushRelay:
         if self._answer is not None:
             self._answer.stop()
         if self._asked is not None:
-            self._asked.told(None)
+            self._asked.set_listener(None)
 
     def _release(self) -> None:
         """Give back what is held of the target, and close what is open towards it."""

@@ -34,9 +34,9 @@ class NonStreamingRelay:
 
     def look(self) -> None:
         """Send the answer if it is all here; leave one that fails to a task, which may retry."""
-        data = self._reply.whole
+        data = self._reply.complete_body
         if data is None:
-            if self._reply.stands_still:
+            if self._reply.is_idle:
                 self._sink.hand_over()
             return
         if len(data) >= LARGE:  # it is decoded in a thread, for which a task waits
@@ -86,8 +86,8 @@ class NonStreamingRelay:
             FailureError: it is no answer. `LossError`, `WireError` and `RecursionError` alike.
         """
         losses = Losses() if self._verbatim else self._call.losses
-        response = self._remote.understood(data, self._reply, losses)
-        return response if self._verbatim else self._remote.restored(response, self._call)
+        response = self._remote.decode_body(data, self._reply, losses)
+        return response if self._verbatim else self._remote.restore_tools(response, self._call)
 
     def _body(self, data: bytes, response: Response) -> bytes:
         """Return what the client gets for `data`, which says `response`.

@@ -63,7 +63,7 @@ class _StreamRelay(Generic[Stage_]):
             if state == "started":
                 self._begin()
                 return
-        if reply.stands_still:
+        if reply.is_idle:
             self._sink.hand_over()
 
     def stop(self) -> None:
@@ -72,7 +72,7 @@ class _StreamRelay(Generic[Stage_]):
             self._timer.cancel()
             self._timer = None
 
-    def ended(self, error: TransportError | None, /) -> None:
+    def closed(self, error: TransportError | None, /) -> None:
         """End as the upstream did."""
         try:
             self._end(error)
@@ -80,7 +80,7 @@ class _StreamRelay(Generic[Stage_]):
         except Exception as refused:  # noqa: BLE001  as above
             self._fail(refused)
 
-    def fed(self, data: bytes, /) -> None:
+    def data_received(self, data: bytes, /) -> None:
         """Send what one read held."""
         raise NotImplementedError
 
@@ -152,7 +152,7 @@ class EventStreamRelay(_StreamRelay[GuardedReader]):
             relay.write_events if recorder is None else partial(_write_recorded, relay, Recording(recorder))
         )
 
-    def fed(self, data: bytes, /) -> None:
+    def data_received(self, data: bytes, /) -> None:
         """Send what one read held."""
         try:
             if not self._read and self._is_large(data):
@@ -180,7 +180,7 @@ class EventStreamRelay(_StreamRelay[GuardedReader]):
         return self._start.feed(events) if events else "waiting"
 
     def _end(self, error: TransportError | None) -> None:
-        events = self._stage.close() if error is None else self._stage.broken(error)
+        events = self._stage.close() if error is None else self._stage.connection_lost(error)
         if not events or self._write(events):
             self._relay.finish()
 
@@ -195,7 +195,7 @@ class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
         self._relay.passes_bytes()
         self._ends = sink.envelope.framing.ends
 
-    def fed(self, data: bytes, /) -> None:
+    def data_received(self, data: bytes, /) -> None:
         """Send what one read held."""
         try:
             if not self._read and self._is_large(data):
@@ -213,7 +213,7 @@ class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
             self._fail(error)
 
     def _send(self, data: bytes, events: Sequence[Event]) -> None:
-        if not self._relay.write_bytes(data, events, not data.endswith(self._ends) and self._stage.cut):
+        if not self._relay.write_bytes(data, events, not data.endswith(self._ends) and self._stage.incomplete):
             self._over()
 
     def _end(self, error: TransportError | None) -> None:

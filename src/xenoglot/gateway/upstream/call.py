@@ -278,7 +278,7 @@ def _lacks(services: UpstreamServices, route: Route) -> frozenset[Need]:
     if not isinstance(backend, LimitedBackend):
         return frozenset()
     emulated = {"tools": route.emulate.tools, "structured": route.emulate.acts}
-    return frozenset(need for need in backend.lacks(route.model) if not emulated.get(need))
+    return frozenset(need for need in backend.missing_capabilities(route.model) if not emulated.get(need))
 
 
 def _held(answer: Answer, hold: Reservation) -> Answer:

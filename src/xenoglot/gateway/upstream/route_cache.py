@@ -108,7 +108,7 @@ class RouteCache:
         upstream = self._services.models.upstream(route)
         if kept and (upstream is None or upstream.speaks(dialect.name, route.model)):
             return None
-        backend = backend.speaking(dialect.name, route.model)
+        backend = backend.for_dialect(dialect.name, route.model)
         plain = route.model == model and route.defaults == NOTHING and route.caps == UNCAPPED
-        untouched = plain and backend.takes_untouched(dialect, model)
+        untouched = plain and backend.accepts_unchanged(dialect, model)
         return CachedRoute(route, backend, untouched=untouched and not kept, preserves=kept)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.providers.probe.dialect_client import spoiled
+from xenoglot.providers.probe.dialect_client import with_nonsense
 from xenoglot.providers.probe.exchange import ProbeAnswer
 from xenoglot.providers.probe.findings import Finding, ProbeExchange, Scope
 
@@ -33,18 +33,18 @@ Effect: TypeAlias = Literal["seen", "not seen", "contrary", "hidden"]
 class ProbeItem(Struct, frozen=True, kw_only=True):
     """Something to be taken or refused.
 
-    `body` is the request that has it, `plain` one that has not. `spoils` are the fields, with their values, that can be
+    `body` is the request that has it, `plain` one that has not. `invalid_fields` are fields, and values, that can be
     spoiled: by default those that are new at the top; none where nothing can be passed over. `named` are words by which
     a refusal means this. `yes` and `no` are the fields of `Target` that follow, `ignored` those of a thing that was
     plainly not done. A `decoy` has nonsense in its place, and costs less: who takes that need not be asked the rest.
     """
 
     what: str
-    words: str
+    description: str
     body: JSONObject
     plain: JSONObject
     decoy: JSONObject | None = None
-    spoils: tuple[tuple[str, JSON], ...] | None = None
+    invalid_fields: tuple[tuple[str, JSON], ...] | None = None
     named: tuple[str, ...] = ()
     yes: JSONObject = {}
     no: JSONObject = {}
@@ -65,31 +65,31 @@ def hidden(_answer: ProbeAnswer) -> Effect:
     return "hidden"
 
 
-def taking(
+def run_ab_test(
     speaker: DialectClient, thing: ProbeItem, effect: Callable[[ProbeAnswer], Effect] = hidden
 ) -> Conversation[ProbeOutcome]:
     """Ask with the thing; return whether it was taken."""
     if thing.decoy is not None and not speaker.refuses_unknown:
-        lured = yield from speaker.post(thing.decoy, f"{thing.words}, with nonsense for it")
+        lured = yield from speaker.post(thing.decoy, f"{thing.description}, with nonsense for it")
         if lured.outcome == "answered":
             detail = "taken, and so is nonsense for it"
             return ProbeOutcome(
                 finding=_finding(speaker, thing, "unclear", "guess", (lured.evidence,), detail), answer=lured
             )
-    answer = yield from speaker.patiently(thing.body, thing.words)
+    answer = yield from speaker.post_with_retry(thing.body, thing.description)
     if answer.outcome != "answered":
-        return ProbeOutcome(finding=_not_taken(speaker, thing, answer), answer=answer)
+        return ProbeOutcome(finding=_rejected(speaker, thing, answer), answer=answer)
     shown = effect(answer)
     if shown == "seen":
         finding = _finding(speaker, thing, "yes", "sure", (answer.evidence,))
     elif shown == "contrary":
         finding = _finding(speaker, thing, "ignored", "sure", (answer.evidence,))
     else:
-        finding = yield from _looked_into(speaker, thing, answer, shown)
+        finding = yield from _controlled(speaker, thing, answer, shown)
     return ProbeOutcome(finding=finding, answer=answer)
 
 
-def _not_taken(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer) -> Finding:
+def _rejected(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer) -> Finding:
     evidence = (answer.evidence,)
     match answer.outcome:
         case "refused" | "absent":
@@ -103,11 +103,11 @@ def _not_taken(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer) ->
             return _finding(speaker, thing, "unclear", "guess", evidence)
 
 
-def _looked_into(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, shown: Effect) -> Conversation[Finding]:
+def _controlled(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, shown: Effect) -> Conversation[Finding]:
     """Say how sure it is that a thing was taken that no effect shows."""
     evidence = [answer.evidence]
     passed_over: str | None = None
-    for key, body in () if speaker.refuses_unknown and thing.spoils is None else _controls(thing):
+    for key, body in () if speaker.refuses_unknown and thing.invalid_fields is None else _controls(thing):
         control = yield from speaker.post(body, f"the same, with nonsense in `{key}`")
         evidence.append(control.evidence)
         if control.outcome != "refused" and not (control.outcome == "failing" and control.status):
@@ -121,7 +121,7 @@ def _looked_into(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, 
 def _controls(thing: ProbeItem) -> Iterator[tuple[str, JSONObject]]:
     """Yield the request of a thing, spoiled in each of its fields that are there."""
     for key, value in _fields(thing):
-        body: JSONObject = spoiled(thing.body, partial(_is, key, value))
+        body: JSONObject = with_nonsense(thing.body, partial(_is, key, value))
         if body != thing.body:
             yield key, body
 
@@ -131,8 +131,8 @@ def _is(key: str, value: JSON, name: str, item: JSON) -> bool:
 
 
 def _fields(thing: ProbeItem) -> Sequence[tuple[str, JSON]]:
-    if thing.spoils is not None:
-        return thing.spoils
+    if thing.invalid_fields is not None:
+        return thing.invalid_fields
     new = {key: value for key, value in thing.body.items() if thing.plain.get(key) != value}
     return [(key, value) for key, value in new.items() if key not in COMPANIONS or len(new) == 1]
 

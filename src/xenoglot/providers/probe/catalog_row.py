@@ -11,7 +11,7 @@ import msgspec
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
-from xenoglot.providers.probe.discovery import own_form
+from xenoglot.providers.probe.discovery import auth_form
 from xenoglot.providers.provider import ModelRule, Provider, ProviderEndpoint
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def row_of(report: Report, name: str | None = None, key_env: str | None = None) 
     """Return the row of the server, called `name`, or after its host; each quirk has in `sources` what told it."""
     host = urlsplit(report.base_url).hostname or "server"
     called = name or _FOREIGN.sub("_", host.lower()).strip("_")
-    faces = tuple(_face(report, dialect) for dialect in report.faces)
+    faces = tuple(_endpoint(report, dialect) for dialect in report.faces)
     return Provider(
         name=called,
         title=name or host,
@@ -54,12 +54,12 @@ def row_of(report: Report, name: str | None = None, key_env: str | None = None) 
     )
 
 
-def _face(report: Report, dialect: str) -> ProviderEndpoint:
+def _endpoint(report: Report, dialect: str) -> ProviderEndpoint:
     form = report.auth.get(dialect)
     return ProviderEndpoint(
         dialect=dialect,
         base_url=report.base_url,
-        auth=None if form == own_form(get(dialect)) else form,
+        auth=None if form == auth_form(get(dialect)) else form,
         quirks=quirks(report, dialect, "server"),
     )
 
@@ -81,13 +81,13 @@ def _sources(report: Report) -> Iterator[tuple[str, str]]:
         for name in finding.sets:
             if name in quirks(report, finding.face, finding.scope) and finding.confidence != "guess":
                 place = f"models.{report.model}" if finding.scope == "model" else f"faces.{finding.face}"
-                yield f"{place}.quirks.{name}", _told(finding)
+                yield f"{place}.quirks.{name}", _describe(finding)
     for dialect in report.faces:
         finding = next(one for one in report.findings if one.face == dialect and one.what == "speaks")
-        yield f"faces.{dialect}", _told(finding)
+        yield f"faces.{dialect}", _describe(finding)
 
 
-def _told(finding: Finding) -> str:
+def _describe(finding: Finding) -> str:
     said = "; ".join(f"asked {one.asked}, answered {one.answered}" for one in finding.evidence)
     return f"probe: {said}"
 

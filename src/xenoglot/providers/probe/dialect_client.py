@@ -14,7 +14,7 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, Request
-from xenoglot.providers.probe.exchange import ProbeRequest, understood
+from xenoglot.providers.probe.exchange import ProbeRequest, read_answer
 from xenoglot.providers.probe.findings import ProbeCost, ProbeExchange
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
     from xenoglot.providers.provider import AuthForm
 
-USUAL_CAP: Final = 48
+DEFAULT_CAP: Final = 48
 """Tokens of an answer: enough for a call of a tool."""
 
-THINKERS_CAP: Final = 1024
+REASONING_CAP: Final = 1024
 """The same of a model that thinks before it answers."""
 
 NONSENSE: Final = "xenoglot-probe"
 
-THOUGHTS: Final = ("reasoning_details", "reasoning_content", "reasoning")
+REASONING_FIELDS: Final = ("reasoning_details", "reasoning_content", "reasoning")
 """Where servers put reasoning in dialects without a standard for it."""
 
 
@@ -45,23 +45,23 @@ class ProbeRecord:
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
         self.headers: dict[str, str] = {}
-        self.thoughts: dict[str, str] = {}
+        self.reasoning: dict[str, str] = {}
         self.call_ids: list[str] = []
         self.texts: list[ProbeExchange] = []
 
-    def note(self, answer: ProbeAnswer) -> None:
+    def record(self, answer: ProbeAnswer) -> None:
         """Take down what `answer` shows by the way."""
         self.requests += 1
         self.headers.update(answer.headers)
         for value in answer.values:
             for message in _messages(value):
-                self.thoughts |= {name: answer.ask.words for name in THOUGHTS if message.get(name)}
+                self.reasoning |= {name: answer.request.description for name in REASONING_FIELDS if message.get(name)}
         response = answer.response
         if response is None:
             return
         self.call_ids += [part.id for part in parts_of(answer) if isinstance(part, ToolCall)]
         if answer.text and not any(isinstance(part, ToolCall) for part in parts_of(answer)):
-            self.texts.append(ProbeExchange(asked=answer.ask.words, answered=answer.text))
+            self.texts.append(ProbeExchange(asked=answer.request.description, answered=answer.text))
         if response.usage is not None:
             self.input_tokens = _sum(self.input_tokens, response.usage.input_tokens)
             self.output_tokens = _sum(self.output_tokens, response.usage.output_tokens)
@@ -81,7 +81,7 @@ class DialectClient:
         self.notes = notes
         self.auth = auth
         self.target = Target()
-        self.cap = USUAL_CAP
+        self.cap = DEFAULT_CAP
         self.refuses_unknown: bool | None = None
 
     @property
@@ -91,12 +91,12 @@ class DialectClient:
 
     def request(self, *turns: str | Message, **fields: object) -> Request:
         """Return a request of few tokens; a string is what the user says."""
-        messages = tuple(said("user", turn) if isinstance(turn, str) else turn for turn in turns)
+        messages = tuple(make_message("user", turn) if isinstance(turn, str) else turn for turn in turns)
         made = Request(model=self.model, messages=messages, **fields)  # type: ignore[arg-type]
         cap = self.cap if made.sampling.max_tokens is None else made.sampling.max_tokens
         return replace(made, sampling=replace(made.sampling, max_tokens=cap))
 
-    def written(self, request: Request, needs: tuple[str, ...] = (), **target: object) -> JSONObject | None:
+    def encode(self, request: Request, needs: tuple[str, ...] = (), **target: object) -> JSONObject | None:
         """Return `request` as the server is sent it; `None` where the dialect cannot say what it `needs`."""
         losses, facts = Losses(), replace(self.target, **target)
         try:
@@ -114,25 +114,25 @@ class DialectClient:
             path=path,
             query=query,
             body=rest,
-            words=words,
+            description=words,
             stream=body.get("stream") is True,
             auth=self.auth,
         )
-        return (yield from self.asked(ask))
+        return (yield from self.send(ask))
 
-    def asked(self, ask: ProbeRequest) -> Conversation[ProbeAnswer]:
+    def send(self, ask: ProbeRequest) -> Conversation[ProbeAnswer]:
         """Send a question that is ready, and take down what comes."""
-        answer = understood(ask, (yield ask), self.dialect)
-        self.notes.note(answer)
+        answer = read_answer(ask, (yield ask), self.dialect)
+        self.notes.record(answer)
         return answer
 
-    def patiently(self, body: JSONObject, words: str) -> Conversation[ProbeAnswer]:
+    def post_with_retry(self, body: JSONObject, words: str) -> Conversation[ProbeAnswer]:
         """Ask, and where the server failed at it, once more."""
         answer = yield from self.post(body, words)
         return (yield from self.post(body, words)) if answer.outcome == "failing" else answer
 
 
-def said(role: str, *parts: Part | str) -> Message:
+def make_message(role: str, *parts: Part | str) -> Message:
     """Return one turn; a string is a text."""
     content = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
     return Message(role=role, content=content)  # type: ignore[arg-type]
@@ -144,13 +144,13 @@ def parts_of(answer: ProbeAnswer) -> Iterator[Part]:
         yield from candidate.content
 
 
-def spoiled(value: JSON, wrong: Callable[[str, JSON], bool]) -> JSON:
+def with_nonsense(value: JSON, wrong: Callable[[str, JSON], bool]) -> JSON:
     """Return a copy of `value` with nonsense at each key of an object of which `wrong` holds."""
     if isinstance(value, list):
-        return [spoiled(item, wrong) for item in value]
+        return [with_nonsense(item, wrong) for item in value]
     if not isinstance(value, dict):
         return value
-    return {key: _nonsense(item) if wrong(key, item) else spoiled(item, wrong) for key, item in value.items()}
+    return {key: _nonsense(item) if wrong(key, item) else with_nonsense(item, wrong) for key, item in value.items()}
 
 
 def _nonsense(value: JSON) -> JSON:

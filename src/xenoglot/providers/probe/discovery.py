@@ -14,7 +14,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Reasoning
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.providers.probe.dialect_client import THINKERS_CAP, DialectClient, parts_of
+from xenoglot.providers.probe.dialect_client import REASONING_CAP, DialectClient, parts_of
 from xenoglot.providers.probe.exchange import ProbeRequest, outcome_of
 from xenoglot.providers.probe.findings import Finding, ProbeExchange
 from xenoglot.providers.probe.probe_table import greeting
@@ -89,7 +89,7 @@ class DiscoveredModels(Struct, frozen=True, kw_only=True):
     evidence: ProbeExchange
 
 
-def own_form(dialect: Dialect) -> AuthForm:
+def auth_form(dialect: Dialect) -> AuthForm:
     """Return how clients of a dialect show their key."""
     names = [name for name, _ in dialect.authorize("key")]
     return next((_FORMS[name] for name in names if name in _FORMS), "bearer")
@@ -99,7 +99,7 @@ def lists(dialects: Sequence[str], notes: ProbeRecord) -> Conversation[Lists]:
     """Ask for the models at each path where the dialects have them, in each way to show a key until one is let in."""
     found: Lists = {}
     for dialect in map(get, dialects):
-        path, form = dialect.models_path, own_form(dialect)
+        path, form = dialect.models_path, auth_form(dialect)
         known = found.get(path)
         if known is not None and (known.models or known.auth == form):
             continue
@@ -108,7 +108,7 @@ def lists(dialects: Sequence[str], notes: ProbeRecord) -> Conversation[Lists]:
             dialect=dialect.name,
             path=path,
             query=dialect.models_query,
-            words=f"the models at `{path}`",
+            description=f"the models at `{path}`",
             auth=form,
         )
         listed = _listed(ask, (yield ask), dialect)
@@ -129,7 +129,7 @@ def _listed(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> Discov
         words = f"{reply.status}: {len(models)} models"
     elif reply.status == _OK:
         words = f"{reply.status}: no list of this dialect"
-    evidence = ProbeExchange(asked=ask.words, answered=words)
+    evidence = ProbeExchange(asked=ask.description, answered=words)
     return DiscoveredModels(models=models, entries=tuple(_entries(body)), auth=ask.auth, evidence=evidence)
 
 
@@ -175,14 +175,14 @@ def window_of(model: str, found: Lists) -> int | None:
     return None
 
 
-def opened(speaker: DialectClient, *, keyed: bool) -> Conversation[tuple[bool, Finding]]:
+def open_dialect(speaker: DialectClient, *, keyed: bool) -> Conversation[tuple[bool, Finding]]:
     """Greet in one dialect; return whether it is spoken. `keyed` is whether there is a key to be shown."""
-    answer = yield from _greeted(speaker)
+    answer = yield from _greet(speaker)
     evidence = [answer.evidence]
-    forms = [form for form in _OTHERS if form != own_form(speaker.dialect)] if keyed else []
+    forms = [form for form in _OTHERS if form != auth_form(speaker.dialect)] if keyed else []
     while answer.outcome == "locked" and forms:
         speaker.auth = forms.pop(0)
-        answer = yield from _greeted(speaker)
+        answer = yield from _greet(speaker)
         evidence.append(answer.evidence)
     if answer.outcome == "locked":
         speaker.auth = None
@@ -190,8 +190,8 @@ def opened(speaker: DialectClient, *, keyed: bool) -> Conversation[tuple[bool, F
         answer = yield from _with_other_cap(speaker, answer)
         evidence.append(answer.evidence)
     if answer.outcome == "answered":
-        _learn(speaker, answer)
-    verdict, confidence, detail = _spoken(answer, speaker)
+        _record_cap(speaker, answer)
+    verdict, confidence, detail = _speaks_dialect(answer, speaker)
     finding = Finding(
         face=speaker.name,
         what="speaks",
@@ -203,39 +203,39 @@ def opened(speaker: DialectClient, *, keyed: bool) -> Conversation[tuple[bool, F
     return answer.outcome == "answered", finding
 
 
-def _greeted(speaker: DialectClient) -> Conversation[ProbeAnswer]:
-    body = speaker.written(greeting(speaker))
+def _greet(speaker: DialectClient) -> Conversation[ProbeAnswer]:
+    body = speaker.encode(greeting(speaker))
     if body is None:
         raise WireError("$", f"`{speaker.model}` cannot be asked in {speaker.name}")
     path = speaker.dialect.path.replace("{model}", speaker.model)
-    return (yield from speaker.patiently(body, f"a greeting at `{path}`"))
+    return (yield from speaker.post_with_retry(body, f"a greeting at `{path}`"))
 
 
 def _with_other_cap(speaker: DialectClient, refusal: ProbeAnswer) -> Conversation[ProbeAnswer]:
     """Greet once more with the other name of the cap, which some models demand."""
     request = greeting(speaker)
-    usual = speaker.written(request)
-    other = speaker.written(request, max_tokens_field="max_completion_tokens")
+    usual = speaker.encode(request)
+    other = speaker.encode(request, max_tokens_field="max_completion_tokens")
     if other is None or other == usual:
         return refusal
-    answer = yield from speaker.patiently(other, "a greeting with `max_completion_tokens`")
+    answer = yield from speaker.post_with_retry(other, "a greeting with `max_completion_tokens`")
     if answer.outcome != "answered":
         return refusal
     speaker.target = replace(speaker.target, max_tokens_field="max_completion_tokens")
     return answer
 
 
-def _learn(speaker: DialectClient, answer: ProbeAnswer) -> None:
+def _record_cap(speaker: DialectClient, answer: ProbeAnswer) -> None:
     """Let a model that thinks have more room, or there will be nothing to see."""
     if any(isinstance(part, Reasoning) for part in parts_of(answer)) or not answer.text.strip():
-        speaker.cap = THINKERS_CAP
+        speaker.cap = REASONING_CAP
 
 
-def _spoken(answer: ProbeAnswer, speaker: DialectClient) -> tuple[Verdict, Confidence, str]:
+def _speaks_dialect(answer: ProbeAnswer, speaker: DialectClient) -> tuple[Verdict, Confidence, str]:
     if answer.outcome == "absent" and _knows_no_model(answer, speaker):
         return "unclear", "likely", f"the path is there, but not the model `{speaker.model}`"
     told: dict[Outcome, tuple[Verdict, Confidence, str]] = {
-        "answered": ("yes", "sure", _way(speaker)),
+        "answered": ("yes", "sure", _describe_auth(speaker)),
         "absent": ("no", "sure", ""),
         "foreign": ("no", "likely", "it answers at that path, in other words"),
         "locked": ("not asked", "guess", "it wants a key, or another"),
@@ -246,8 +246,8 @@ def _spoken(answer: ProbeAnswer, speaker: DialectClient) -> tuple[Verdict, Confi
     return told[answer.outcome]
 
 
-def _way(speaker: DialectClient) -> str:
-    if speaker.auth in (None, own_form(speaker.dialect)):
+def _describe_auth(speaker: DialectClient) -> str:
+    if speaker.auth in (None, auth_form(speaker.dialect)):
         return ""
     return f"the key is shown as `{speaker.auth}`"
 

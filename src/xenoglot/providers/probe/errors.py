@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.model.request import Sampling
-from xenoglot.providers.probe.dialect_client import spoiled
+from xenoglot.providers.probe.dialect_client import with_nonsense
 from xenoglot.providers.probe.findings import Finding
 from xenoglot.providers.probe.probe_table import HELLO, greeting
 
@@ -21,10 +21,10 @@ NO_MODEL: Final = "xenoglot-no-such-model"
 
 def unknown_field(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask with a field that nobody has: a server that takes it takes anything, and what it takes proves little."""
-    body = speaker.written(greeting(speaker))
+    body = speaker.encode(greeting(speaker))
     if body is None:
         return ()
-    answer = yield from speaker.patiently(body | {UNKNOWN_FIELD: True}, "a field that nobody has")
+    answer = yield from speaker.post_with_retry(body | {UNKNOWN_FIELD: True}, "a field that nobody has")
     if answer.outcome in ("answered", "refused"):
         speaker.refuses_unknown = answer.outcome == "refused"
     verdict = _refuses(answer)
@@ -34,17 +34,17 @@ def unknown_field(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
 
 def wrong_type(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask with a word where a number belongs."""
-    body = speaker.written(speaker.request(HELLO, sampling=Sampling(temperature=0.5)), ("temperature",))
+    body = speaker.encode(speaker.request(HELLO, sampling=Sampling(temperature=0.5)), ("temperature",))
     if body is None:
         return ()
-    wrong: JSON = spoiled(body, lambda key, _: key == "temperature")
+    wrong: JSON = with_nonsense(body, lambda key, _: key == "temperature")
     answer = yield from speaker.post(wrong, "a temperature that is a word")
     return (_finding(speaker, "refuses_wrong_types", _refuses(answer), answer, envelope(answer)),)
 
 
 def no_such_model(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for a model that is not there."""
-    body = speaker.written(greeting(speaker))
+    body = speaker.encode(greeting(speaker))
     field = speaker.dialect.model_field
     if body is None or field not in body:
         return ()

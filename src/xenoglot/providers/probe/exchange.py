@@ -35,7 +35,7 @@ _OK = 200
 _REDIRECT = 300
 _BAD = 400
 _SERVER_ERROR = 500
-_LONGEST_WORDS = 160
+_LONGEST_SUMMARY = 160
 _BY_STATUS: dict[int, Outcome] = {
     401: "locked",
     402: "locked",
@@ -51,13 +51,13 @@ _BY_STATUS: dict[int, Outcome] = {
 class ProbeRequest(Struct, frozen=True, kw_only=True):
     """One request. `path` is one of `dialect`, below whatever base URL; `auth` is how a key is shown, if there is one.
 
-    `stream` is whether the answer may come as a stream, `words` is what is asked, for people.
+    `stream` is whether the answer may come as a stream, `description` is what is asked, for people.
     """
 
     method: Literal["GET", "POST"]
     dialect: str
     path: str
-    words: str
+    description: str
     query: str = ""
     body: JSON = None
     stream: bool = False
@@ -83,10 +83,10 @@ class ProbeAnswer(Struct, frozen=True, kw_only=True):
     """A reply, understood as far as it can be.
 
     `values` are the JSON values that it holds: one, or one for each event of a stream. `ending` is the last event of a
-    stream as it came; `whole` is whether an answer has the end that its dialect demands.
+    stream as it came; `complete` is whether an answer has the end that its dialect demands.
     """
 
-    ask: ProbeRequest
+    request: ProbeRequest
     outcome: Outcome
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -95,7 +95,7 @@ class ProbeAnswer(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     problem: str | None = None
     streamed: bool = False
-    whole: bool = False
+    complete: bool = False
     ending: str = ""
     counted: bool = False
 
@@ -108,18 +108,18 @@ class ProbeAnswer(Struct, frozen=True, kw_only=True):
     @property
     def evidence(self) -> ProbeExchange:
         """The question and the answer, in words."""
-        return ProbeExchange(asked=self.ask.words, answered=self.words)
+        return ProbeExchange(asked=self.request.description, answered=self.summary)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """What came back, in one line."""
         if self.problem is not None:
             return self.problem
         if self.failure is not None:
             return _short(f"{self.status}: {self.failure.message}")
-        return _short(f"{self.status}: {self._said()}")
+        return _short(f"{self.status}: {self._message()}")
 
-    def _said(self) -> str:
+    def _message(self) -> str:
         if self.outcome == "foreign":
             return "an answer, but none of this dialect"
         if self.response is None:
@@ -135,22 +135,22 @@ class ProbeAnswer(Struct, frozen=True, kw_only=True):
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_WORDS else line[: _LONGEST_WORDS - 1] + "…"
+    return line if len(line) <= _LONGEST_SUMMARY else line[: _LONGEST_SUMMARY - 1] + "…"
 
 
-def understood(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> ProbeAnswer:
+def read_answer(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> ProbeAnswer:
     """Return what `reply` says, by the rules of `dialect`."""
     if reply.problem is not None and not reply.status:
-        return ProbeAnswer(ask=ask, outcome="failing", status=0, problem=reply.problem)
+        return ProbeAnswer(request=ask, outcome="failing", status=0, problem=reply.problem)
     media_type = dict(reply.headers).get("content-type", "").lower()
     if reply.status == _OK and ask.stream and media_type.startswith(dialect.framing.media_type):
         return _streamed(ask, reply, dialect)
     body = _json(reply.body)
     if _OK <= reply.status < _REDIRECT and not _is_error(body):
-        return _whole(ask, reply, body, dialect)
+        return _complete_answer(ask, reply, body, dialect)
     failure = dialect.decode_error(reply.status, body)
     return ProbeAnswer(
-        ask=ask,
+        request=ask,
         outcome=outcome_of(reply.status),
         status=reply.status,
         headers=reply.headers,
@@ -180,21 +180,21 @@ def _json(data: bytes) -> JSON:
         return None
 
 
-def _whole(ask: ProbeRequest, reply: ProbeResponse, body: JSON, dialect: Dialect) -> ProbeAnswer:
+def _complete_answer(ask: ProbeRequest, reply: ProbeResponse, body: JSON, dialect: Dialect) -> ProbeAnswer:
     try:
         response = dialect.decode_response(body)
     except WireError:
         response = None
     here = response is not None and bool(response.candidates)
     return ProbeAnswer(
-        ask=ask,
+        request=ask,
         outcome="answered" if here else "foreign",
         status=reply.status,
         headers=reply.headers,
         values=() if body is None else (body,),
         response=response if here else None,
         problem=reply.problem,
-        whole=here and reply.problem is None,
+        complete=here and reply.problem is None,
         counted=_counts(response),
     )
 
@@ -211,7 +211,7 @@ def _streamed(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> Prob
     response = folded if isinstance(folded, Response) and folded.candidates else None
     values = tuple(value for frame in frames if (value := _json(frame.data)) is not None)
     return ProbeAnswer(
-        ask=ask,
+        request=ask,
         outcome="foreign" if response is None and failure is None else "answered" if response else "refused",
         status=reply.status,
         headers=reply.headers,
@@ -220,7 +220,7 @@ def _streamed(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> Prob
         failure=failure if response is None else None,
         problem=reply.problem,
         streamed=True,
-        whole=failure is None and reply.problem is None,
+        complete=failure is None and reply.problem is None,
         ending=_ending(frames[-1]) if frames else "",
         counted=any(isinstance(event, UsageReported) and event.usage.output_tokens is not None for event in events),
     )

@@ -33,12 +33,12 @@ def caps(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     request = speaker.request(COUNT, sampling=Sampling(max_tokens=_FEW))
     bodies: dict[CapField, JSONObject] = {}
     for field in get_args(CapField):
-        body = speaker.written(request, max_tokens_field=field)
+        body = speaker.encode(request, max_tokens_field=field)
         if body is not None and body not in bodies.values():
             bodies[field] = body
     answers: dict[CapField, ProbeAnswer] = {}
     for field, body in bodies.items():
-        answers[field] = yield from speaker.patiently(body, _words(field, several=len(bodies) > 1))
+        answers[field] = yield from speaker.post_with_retry(body, _description(field, several=len(bodies) > 1))
     several = len(answers) > 1
     found = [_cap(speaker, field if several else "output_cap", answer) for field, answer in answers.items()]
     if several and (best := _best(found)) is not None:
@@ -52,7 +52,7 @@ def _chosen(finding: Finding, field: CapField) -> Finding:
     return replace(finding, confidence=sure, sets={"max_tokens_field": field})
 
 
-def _words(field: str, *, several: bool) -> str:
+def _description(field: str, *, several: bool) -> str:
     return f"a long answer, at most {_FEW} tokens" + (f" by `{field}`" if several else "")
 
 
@@ -104,7 +104,7 @@ def stops(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     body = _stopped(speaker, 1)
     if body is None:
         return ()
-    answer = yield from speaker.patiently(body, "to stop at `7`, counting")
+    answer = yield from speaker.post_with_retry(body, "to stop at `7`, counting")
     found = _stop(speaker, answer)
     if answer.outcome != "answered":
         return (found,)
@@ -114,7 +114,7 @@ def stops(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
 def _stopped(speaker: DialectClient, count: int) -> JSONObject | None:
     strings = ("7", *(f"<stop {number}>" for number in range(2, count + 1)))
     request = speaker.request(COUNT, sampling=Sampling(max_tokens=speaker.cap, stop=strings))
-    return speaker.written(request, ("stop",), stop_limit=None)
+    return speaker.encode(request, ("stop",), stop_limit=None)
 
 
 def _stop(speaker: DialectClient, answer: ProbeAnswer) -> Finding:
@@ -178,6 +178,6 @@ def _with_stops(speaker: DialectClient, count: int, evidence: list[ProbeExchange
     body = _stopped(speaker, count)
     if body is None:
         return None
-    answer = yield from speaker.patiently(body, f"{count} stop strings")
+    answer = yield from speaker.post_with_retry(body, f"{count} stop strings")
     evidence.append(answer.evidence)
     return answer

@@ -13,7 +13,7 @@ from xenoglot.model.content import CacheMark, Image, Inline, Text, ToolCall, Too
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling, Tool
 from xenoglot.providers.probe.ab_test import Effect, ProbeItem, hidden
-from xenoglot.providers.probe.dialect_client import NONSENSE, DialectClient, parts_of, said
+from xenoglot.providers.probe.dialect_client import NONSENSE, DialectClient, make_message, parts_of
 from xenoglot.providers.probe.exchange import ProbeAnswer
 from xenoglot.providers.probe.findings import Scope
 
@@ -55,18 +55,18 @@ _CUSTOM: Final = Tool(name="note", description="Takes a note.", kind="custom")
 class ProbeRow(Struct, frozen=True, kw_only=True):
     """One thing, as canonical requests.
 
-    `asked` has it, `plain` has not (by default a greeting). `needs` are the losses by which a dialect says that it
+    `request` has it, `plain` has not (by default a greeting). `needs` are the losses by which a dialect says that it
     cannot be written; `target` what the encoder must be told so that it is, and a fact of it that may hold or not must
-    show in the body. A `dear` one allows a long answer. The others are those of `ProbeItem`.
+    show in the body. A `expensive` one allows a long answer. The others are those of `ProbeItem`.
     """
 
     what: str
-    words: str
-    asked: Callable[[DialectClient], Request]
+    description: str
+    request: Callable[[DialectClient], Request]
     plain: Callable[[DialectClient], Request] | None = None
     needs: tuple[str, ...] = ()
     target: dict[str, object] = {}
-    spoils: tuple[tuple[str, JSON], ...] | None = None
+    invalid_fields: tuple[tuple[str, JSON], ...] | None = None
     named: tuple[str, ...] = ()
     yes: JSONObject = {}
     no: JSONObject = {}
@@ -74,32 +74,32 @@ class ProbeRow(Struct, frozen=True, kw_only=True):
     scope: Scope = "server"
     effect: Callable[[ProbeAnswer], Effect] = hidden
     images: bool = False
-    dear: bool = False
+    expensive: bool = False
 
 
-def things(speaker: DialectClient, *, images: bool) -> Iterator[tuple[ProbeItem, Callable[[ProbeAnswer], Effect]]]:
+def probe_items(speaker: DialectClient, *, images: bool) -> Iterator[tuple[ProbeItem, Callable[[ProbeAnswer], Effect]]]:
     """Yield what can be asked in the dialect of `speaker`, with what shows that it was done."""
     for row in ROWS:
-        thing = thing_of(speaker, row) if images or not row.images else None
+        thing = probe_item(speaker, row) if images or not row.images else None
         if thing is not None:
             yield thing, row.effect
 
 
-def thing_of(speaker: DialectClient, row: ProbeRow) -> ProbeItem | None:
+def probe_item(speaker: DialectClient, row: ProbeRow) -> ProbeItem | None:
     """Return the pair of requests that ask for a row; `None` where the dialect has no words for it."""
-    request = row.asked(speaker)
-    body = speaker.written(request, row.needs, **row.target)
-    plain = speaker.written((row.plain or greeting)(speaker))
+    request = row.request(speaker)
+    body = speaker.encode(request, row.needs, **row.target)
+    plain = speaker.encode((row.plain or greeting)(speaker))
     opposite = {name: not value for name, value in row.target.items() if isinstance(value, bool)}
-    if body is None or plain is None or (opposite and body == speaker.written(request, (), **opposite)):
+    if body is None or plain is None or (opposite and body == speaker.encode(request, (), **opposite)):
         return None
     return ProbeItem(
         what=row.what,
-        words=row.words,
+        description=row.description,
         body=body,
         plain=plain,
-        decoy=_decoy(speaker, body, plain) if row.dear else None,
-        spoils=row.spoils,
+        decoy=_decoy(speaker, body, plain) if row.expensive else None,
+        invalid_fields=row.invalid_fields,
         named=row.named,
         yes=row.yes,
         no=row.no,
@@ -110,7 +110,7 @@ def thing_of(speaker: DialectClient, row: ProbeRow) -> ProbeItem | None:
 
 def _decoy(speaker: DialectClient, body: JSONObject, plain: JSONObject) -> JSONObject | None:
     """Return a short request with nonsense in what is new: whoever takes it would pass over the dear one too."""
-    short = speaker.written(greeting(speaker))
+    short = speaker.encode(greeting(speaker))
     new = {key: NONSENSE for key, value in body.items() if plain.get(key) != value}
     nested = any(key in plain for key in new)
     return None if short is None or nested else short | new
@@ -126,7 +126,7 @@ def with_tool(speaker: DialectClient) -> Request:
     return speaker.request(HELLO, tools=(WEATHER,))
 
 
-def holds_to_schema(answer: ProbeAnswer) -> Effect:
+def follows_schema(answer: ProbeAnswer) -> Effect:
     """Whether the text is what the schema alone allows."""
     try:
         found = decode_json(answer.text)
@@ -144,7 +144,7 @@ def is_json(answer: ProbeAnswer) -> Effect:
     return "seen" if isinstance(found, dict) else "not seen"
 
 
-def tells_odds(answer: ProbeAnswer) -> Effect:
+def has_logprobs(answer: ProbeAnswer) -> Effect:
     """Whether the answer has likelihoods of its tokens."""
     return "seen" if any(isinstance(part, Text) and part.logprobs for part in parts_of(answer)) else "contrary"
 
@@ -154,7 +154,7 @@ def answers_twice(answer: ProbeAnswer) -> Effect:
     return "seen" if answer.response is not None and len(answer.response.candidates) > 1 else "contrary"
 
 
-def goes_on(answer: ProbeAnswer) -> Effect:
+def continues_prefill(answer: ProbeAnswer) -> Effect:
     """Whether the text goes on inside the word at which the turn was left."""
     return "seen" if answer.text.startswith("is") else "not seen"
 
@@ -173,21 +173,23 @@ def _sampling(**fields: object) -> Callable[[DialectClient], Request]:
 
 
 def _inline_system(speaker: DialectClient) -> Request:
-    system = said("system", "Be brief.")
-    return speaker.request(said("user", "Hello."), said("assistant", "Hello."), system, said("user", HELLO))
+    system = make_message("system", "Be brief.")
+    return speaker.request(
+        make_message("user", "Hello."), make_message("assistant", "Hello."), system, make_message("user", HELLO)
+    )
 
 
 def _prefilled(speaker: DialectClient) -> Request:
-    return speaker.request("What is the capital of France?", said("assistant", "The capital of France is Par"))
+    return speaker.request("What is the capital of France?", make_message("assistant", "The capital of France is Par"))
 
 
 def _media_in_result(speaker: DialectClient) -> Request:
     call = ToolCall(id="call_1", name=WEATHER.name, arguments='{"city":"Lyon"}')
     result = ToolResult(call_id="call_1", name=WEATHER.name, content=(_dot(),))
     turns = (
-        said("user", "Which colour has the map of the weather in Lyon?"),
-        said("assistant", call),
-        said("tool", result),
+        make_message("user", "Which colour has the map of the weather in Lyon?"),
+        make_message("assistant", call),
+        make_message("tool", result),
     )
     return speaker.request(*turns, tools=(WEATHER,))
 
@@ -199,60 +201,60 @@ def _dot() -> Image:
 ROWS: Final = (
     ProbeRow(
         what="developer_role",
-        words="a turn of the `developer`",
-        asked=lambda speaker: speaker.request(said("developer", "Be brief."), said("user", HELLO)),
+        description="a turn of the `developer`",
+        request=lambda speaker: speaker.request(make_message("developer", "Be brief."), make_message("user", HELLO)),
         target={"developer_role": True},
-        spoils=(("role", "developer"),),
+        invalid_fields=(("role", "developer"),),
         named=("developer", "role"),
         yes={"developer_role": True},
         no={"developer_role": False},
     ),
     ProbeRow(
         what="inline_system",
-        words="a system turn between the others",
-        asked=_inline_system,
+        description="a system turn between the others",
+        request=_inline_system,
         needs=("role", "turns"),
-        spoils=(),
+        invalid_fields=(),
         named=("system", "role"),
         yes={"inline_system": True},
         no={"inline_system": False},
     ),
     ProbeRow(
         what="text_parts",
-        words="a turn of two texts in a list",
-        asked=lambda speaker: speaker.request(said("user", "Say hello", " in one word.")),
+        description="a turn of two texts in a list",
+        request=lambda speaker: speaker.request(make_message("user", "Say hello", " in one word.")),
         target={"text_parts": True},
-        spoils=(("type", "text"),),
+        invalid_fields=(("type", "text"),),
         named=("content", "type"),
         yes={"text_parts": True},
         no={"text_parts": False},
     ),
     ProbeRow(
         what="strict_tools",
-        words="a tool with `strict`",
-        asked=_with(tools=(_CLOSED,)),
+        description="a tool with `strict`",
+        request=_with(tools=(_CLOSED,)),
         plain=with_tool,
         needs=("strict", *TOOLS),
-        spoils=(("strict", True),),
+        invalid_fields=(("strict", True),),
         yes={"strict_tools": True},
         no={"strict_tools": False},
     ),
     ProbeRow(
         what="custom_tools",
-        words="a tool that takes free text",
-        asked=_with(tools=(_CUSTOM,)),
+        description="a tool that takes free text",
+        request=_with(tools=(_CUSTOM,)),
         plain=with_tool,
         needs=TOOLS,
         target={"custom_tools": True},
-        spoils=(("type", "custom"),),
+        invalid_fields=(("type", "custom"),),
         named=("custom", "type", "function"),
         yes={"custom_tools": True},
         no={"custom_tools": False},
     ),
     ProbeRow(
         what="parallel_tool_calls",
-        words="`parallel_tool_calls`, which is no",
-        asked=_with(tools=(WEATHER,), parallel_tool_calls=False),
+        description="`parallel_tool_calls`, which is no",
+        request=_with(tools=(WEATHER,), parallel_tool_calls=False),
         plain=with_tool,
         needs=("parallel_tool_calls", *TOOLS),
         named=("parallel",),
@@ -261,26 +263,26 @@ ROWS: Final = (
     ),
     ProbeRow(
         what="cache_marks",
-        words="a text with a cache mark",
-        asked=lambda speaker: speaker.request(said("user", Text(text=HELLO, cache=CacheMark()))),
+        description="a text with a cache mark",
+        request=lambda speaker: speaker.request(make_message("user", Text(text=HELLO, cache=CacheMark()))),
         target={"cache_marks": True},
-        spoils=(("cache_control", {"type": "ephemeral"}), ("prompt_cache_breakpoint", {"mode": "explicit"})),
+        invalid_fields=(("cache_control", {"type": "ephemeral"}), ("prompt_cache_breakpoint", {"mode": "explicit"})),
         named=("cache",),
         yes={"cache_marks": True},
         no={"cache_marks": False},
     ),
     ProbeRow(
         what="logprobs",
-        words="the likelihoods of tokens",
-        asked=_sampling(logprobs=True, top_logprobs=2),
+        description="the likelihoods of tokens",
+        request=_sampling(logprobs=True, top_logprobs=2),
         needs=("logprobs", "top_logprobs"),
         named=("logprob",),
-        effect=tells_odds,
+        effect=has_logprobs,
     ),
     ProbeRow(
         what="n",
-        words="two answers at once",
-        asked=_sampling(n=2),
+        description="two answers at once",
+        request=_sampling(n=2),
         needs=("n",),
         named=("`n`", "'n'", "candidate", "choices"),
         yes={"fan_out": False},
@@ -290,23 +292,23 @@ ROWS: Final = (
     ),
     ProbeRow(
         what="prefill",
-        words="a last turn of the assistant, to be gone on with",
-        asked=_prefilled,
+        description="a last turn of the assistant, to be gone on with",
+        request=_prefilled,
         needs=("prefill", "turns"),
         target={"prefill": "native"},
-        spoils=(),
+        invalid_fields=(),
         named=("assistant", "prefill", "last message"),
         yes={"prefill": "native"},
         no={"prefill": "none"},
         scope="model",
-        effect=goes_on,
+        effect=continues_prefill,
     ),
     ProbeRow(
         what="images",
-        words="a small picture in the request",
-        asked=lambda speaker: speaker.request(said("user", "Which colour is this?", _dot())),
+        description="a small picture in the request",
+        request=lambda speaker: speaker.request(make_message("user", "Which colour is this?", _dot())),
         needs=("Image", "image", "media"),
-        spoils=(),
+        invalid_fields=(),
         named=("image", "content", "multimodal", "vision"),
         effect=sees_red,
         yes={"images": True},
@@ -316,11 +318,11 @@ ROWS: Final = (
     ),
     ProbeRow(
         what="tool_result_media",
-        words="a small picture in what a tool returned",
-        asked=_media_in_result,
+        description="a small picture in what a tool returned",
+        request=_media_in_result,
         needs=TOOLS,
         target={"tool_result_media": True},
-        spoils=(),
+        invalid_fields=(),
         named=("image", "content", "tool"),
         yes={"tool_result_media": True},
         no={"tool_result_media": False},
@@ -336,8 +338,8 @@ def extended(*fields: str) -> ProbeRow:
     """Return a row that asks for sampling beyond what most dialects define."""
     return ProbeRow(
         what="extended_sampling",
-        words=" and ".join(f"`{field}`" for field in fields),
-        asked=_sampling(**{field: EXTENDED[field] for field in fields}),
+        description=" and ".join(f"`{field}`" for field in fields),
+        request=_sampling(**{field: EXTENDED[field] for field in fields}),
         needs=fields,
         target={"extended_sampling": True},
         yes={"extended_sampling": True},
@@ -347,8 +349,8 @@ def extended(*fields: str) -> ProbeRow:
 
 SCHEMA_ROW: Final = ProbeRow(
     what="json_schema",
-    words="an answer by a JSON schema that allows one only",
-    asked=lambda speaker: speaker.request(
+    description="an answer by a JSON schema that allows one only",
+    request=lambda speaker: speaker.request(
         "What is the weather like?",
         output=OutputFormat(kind="json_schema", name="answer", schema=SCHEMA, strict=True),
     ),
@@ -356,13 +358,13 @@ SCHEMA_ROW: Final = ProbeRow(
     needs=("output", "schema", "kind"),
     named=("schema", "format"),
     yes={"json_schema": "native"},
-    effect=holds_to_schema,
+    effect=follows_schema,
 )
 
 OBJECT_ROW: Final = ProbeRow(
     what="json_object",
-    words="an answer that is any JSON object",
-    asked=lambda speaker: speaker.request(
+    description="an answer that is any JSON object",
+    request=lambda speaker: speaker.request(
         "Describe amber as a JSON object with one key.", output=OutputFormat(kind="json")
     ),
     plain=lambda speaker: speaker.request("Describe amber as a JSON object with one key."),

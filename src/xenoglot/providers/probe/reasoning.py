@@ -11,21 +11,21 @@ _LONGER: Final = 1100
 """Tokens: a budget of thinking has to be less than the whole."""
 
 
-def _thought(words: str, wish: Thinking, **target: object) -> ProbeRow:
+def _row(words: str, wish: Thinking, **target: object) -> ProbeRow:
     """Return a row that asks for thinking in one of the ways that there are."""
     budget = wish.budget_tokens
     return ProbeRow(
         what="thinking",
-        words=words,
-        asked=lambda speaker: speaker.request(HELLO, thinking=wish, sampling=_room(budget)),
-        plain=lambda speaker: speaker.request(HELLO, sampling=_room(budget)),
+        description=words,
+        request=lambda speaker: speaker.request(HELLO, thinking=wish, sampling=_sampling(budget)),
+        plain=lambda speaker: speaker.request(HELLO, sampling=_sampling(budget)),
         needs=("thinking", "effort", "budget_tokens", "mode"),
         target=target,
-        spoils=None if budget is None else tuple((name, budget) for name in _BUDGETS),
+        invalid_fields=None if budget is None else tuple((name, budget) for name in _BUDGETS),
         named=("think", "reason", "effort", "budget"),
         yes=target,
         scope="model",
-        dear=budget is not None,
+        expensive=budget is not None,
     )
 
 
@@ -33,7 +33,7 @@ _BUDGETS: Final = ("budget_tokens", "thinkingBudget")
 """What the dialects call a budget; a server may take the object around it and pass over this."""
 
 
-def _room(budget: int | None) -> Sampling:
+def _sampling(budget: int | None) -> Sampling:
     return Sampling(max_tokens=None if budget is None else _LONGER)
 
 
@@ -41,11 +41,11 @@ _LITTLE: Final = Thinking(effort="low")
 _ON: Final = Thinking(mode="enabled")
 
 THINKING_ROWS: Final = (
-    _thought("to think with little effort", _LITTLE, thinking="effort"),
-    _thought("to think by a budget", Thinking(mode="enabled", budget_tokens=1024), thinking="budget"),
-    _thought("to think with little `reasoning`", _LITTLE, thinking="effort", thinking_field="reasoning"),
-    _thought("to think, by `thinking`", _ON, thinking="switch", thinking_field="thinking"),
-    _thought("to think, by `enable_thinking`", _ON, thinking="switch", thinking_field="enable_thinking"),
-    _thought("to think, by `chat_template_kwargs`", _ON, thinking="switch", thinking_field="chat_template_kwargs"),
+    _row("to think with little effort", _LITTLE, thinking="effort"),
+    _row("to think by a budget", Thinking(mode="enabled", budget_tokens=1024), thinking="budget"),
+    _row("to think with little `reasoning`", _LITTLE, thinking="effort", thinking_field="reasoning"),
+    _row("to think, by `thinking`", _ON, thinking="switch", thinking_field="thinking"),
+    _row("to think, by `enable_thinking`", _ON, thinking="switch", thinking_field="enable_thinking"),
+    _row("to think, by `chat_template_kwargs`", _ON, thinking="switch", thinking_field="chat_template_kwargs"),
 )
 """The ways to tell a server to think, the commonest first."""

@@ -23,7 +23,7 @@ def lines(report: Report, *, evidence: bool = False) -> Iterator[str]:
     for face in faces:
         yield from ("", face or "the server")
         yield from _block([finding for finding in report.findings if finding.face == face], evidence=evidence)
-    yield from _unspoken(report, evidence=evidence)
+    yield from _failed_dialects(report, evidence=evidence)
     yield from ("", spent(report.spent))
 
 
@@ -37,7 +37,7 @@ def spent(cost: ProbeCost) -> str:
     return f"{cost.requests} requests" + (f", {' and '.join(told)}" if told else "; the server counts no tokens")
 
 
-def unspoken(report: Report) -> str:
+def no_dialect(report: Report) -> str:
     """Return in one line why a server that speaks no dialect does not."""
     told = {one.face: one.evidence[-1].answered for one in report.findings if one.what == "speaks" and one.evidence}
     said = list(dict.fromkeys(told.values()))
@@ -50,10 +50,10 @@ def _block(findings: Sequence[Finding], *, evidence: bool) -> Iterator[str]:
     for finding in findings:
         yield f"  {_line(finding)}"
         if evidence:
-            yield from _told(finding)
+            yield from _describe(finding)
 
 
-def _unspoken(report: Report, *, evidence: bool) -> Iterator[str]:
+def _failed_dialects(report: Report, *, evidence: bool) -> Iterator[str]:
     """Yield the dialects that were tried in vain."""
     others = [one for one in report.findings if one.face not in ("", *report.faces)]
     if not others:
@@ -63,7 +63,7 @@ def _unspoken(report: Report, *, evidence: bool) -> Iterator[str]:
         said = f": {finding.detail}" if finding.detail else ""
         yield f"  {finding.face:<{_WIDTHS[0]}}{finding.verdict}{said}"
         if evidence:
-            yield from _told(finding)
+            yield from _describe(finding)
 
 
 def _line(finding: Finding) -> str:
@@ -72,7 +72,7 @@ def _line(finding: Finding) -> str:
     return ("".join(f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)) + finding.detail).rstrip()
 
 
-def _told(finding: Finding) -> Iterator[str]:
+def _describe(finding: Finding) -> Iterator[str]:
     for one in finding.evidence:
         yield f"{_MARK}asked {one.asked}"
         yield f"{_MARK}  -> {one.answered}"

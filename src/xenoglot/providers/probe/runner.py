@@ -17,9 +17,9 @@ from xenoglot.codec.requests.path_template import has_model, in_path
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest
-from xenoglot.providers.probe.ab_test import taking
-from xenoglot.providers.probe.dialect_client import THOUGHTS, DialectClient, ProbeRecord
-from xenoglot.providers.probe.discovery import PREFERENCE, choose, listing, lists, opened, own_form, window_of
+from xenoglot.providers.probe.ab_test import run_ab_test
+from xenoglot.providers.probe.dialect_client import REASONING_FIELDS, DialectClient, ProbeRecord
+from xenoglot.providers.probe.discovery import PREFERENCE, auth_form, choose, listing, lists, open_dialect, window_of
 from xenoglot.providers.probe.errors import no_such_model, unknown_field, wrong_type
 from xenoglot.providers.probe.exchange import ProbeRequest
 from xenoglot.providers.probe.findings import Finding, ProbeExchange, Report
@@ -31,14 +31,14 @@ from xenoglot.providers.probe.probe_table import (
     SCHEMA_ROW,
     extended,
     greeting,
-    thing_of,
-    things,
+    probe_item,
+    probe_items,
 )
 from xenoglot.providers.probe.reasoning import THINKING_ROWS
 from xenoglot.providers.probe.streams import streams
-from xenoglot.providers.probe.text_parsers import written
+from xenoglot.providers.probe.text_parsers import find_syntax
 from xenoglot.providers.probe.tools import ids, tools
-from xenoglot.providers.probe.unsupported_fields import lacking
+from xenoglot.providers.probe.unsupported_fields import find_unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,8 +83,8 @@ def probe(options: ProbeOptions) -> Conversation[Report]:
     model = options.model or choose(listed) or NO_NAME
     speakers: list[DialectClient] = []
     for name in wanted:
-        speaker = DialectClient(name, _own_model(name, model, options, found), notes)
-        spoken, finding = yield from opened(speaker, keyed=options.keyed)
+        speaker = DialectClient(name, _model_for(name, model, options, found), notes)
+        spoken, finding = yield from open_dialect(speaker, keyed=options.keyed)
         findings.append(finding)
         speakers += [speaker] if spoken else []
     syntax: str | None = None
@@ -92,8 +92,8 @@ def probe(options: ProbeOptions) -> Conversation[Report]:
         whole = bool(options.dialects) or speaker is speakers[0]
         findings += yield from (_everything(speaker, images=options.images) if whole else streams(speaker))
     if speakers:
-        finding, syntax = written(speakers[0].name, notes.texts, speakers[0].model)
-        findings += [finding, *_by_the_way(notes)]
+        finding, syntax = find_syntax(speakers[0].name, notes.texts, speakers[0].model)
+        findings += [finding, *_header_findings(notes)]
     return Report(
         base_url=options.base_url,
         model=speakers[0].model if speakers else None,
@@ -113,7 +113,7 @@ def ordered(dialects: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(dialects, key=lambda name: (rank.get(name, len(rank)), name)))
 
 
-def _own_model(name: str, model: str, options: ProbeOptions, found: Lists) -> str:
+def _model_for(name: str, model: str, options: ProbeOptions, found: Lists) -> str:
     """Return the model to be asked for in one dialect: another where its own list does not have it."""
     listed = found.get(get(name).models_path)
     if options.model is not None or listed is None or not listed.models:
@@ -122,7 +122,7 @@ def _own_model(name: str, model: str, options: ProbeOptions, found: Lists) -> st
 
 
 def _form(speaker: DialectClient) -> AuthForm:
-    return speaker.auth or own_form(speaker.dialect)
+    return speaker.auth or auth_form(speaker.dialect)
 
 
 def _everything(speaker: DialectClient, *, images: bool) -> Conversation[tuple[Finding, ...]]:
@@ -133,7 +133,7 @@ def _everything(speaker: DialectClient, *, images: bool) -> Conversation[tuple[F
         wrong_type,
         no_such_model,
         caps,
-        lacking,
+        find_unsupported,
         stops,
         tools,
         _forms,
@@ -142,8 +142,8 @@ def _everything(speaker: DialectClient, *, images: bool) -> Conversation[tuple[F
     )
     for part in parts:
         found += yield from part(speaker)
-    for thing, effect in things(speaker, images=images):
-        taken = yield from taking(speaker, thing, effect)
+    for thing, effect in probe_items(speaker, images=images):
+        taken = yield from run_ab_test(speaker, thing, effect)
         found.append(taken.finding)
     found += yield from _counting(speaker)
     found += yield from _embedding(speaker)
@@ -155,9 +155,9 @@ def _forms(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for JSON, by a schema and without; what is refused says which form is left."""
     found: dict[str, Finding] = {}
     for row in (SCHEMA_ROW, OBJECT_ROW):
-        thing = thing_of(speaker, row)
+        thing = probe_item(speaker, row)
         if thing is not None:
-            taken = yield from taking(speaker, thing, row.effect)
+            taken = yield from run_ab_test(speaker, thing, row.effect)
             found[row.what] = taken.finding
     schema, free = found.get(SCHEMA_ROW.what), found.get(OBJECT_ROW.what)
     if schema is not None and schema.verdict == "no" and free is not None:
@@ -171,11 +171,11 @@ def _thinking(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     found: list[Finding] = []
     asked: list[object] = []
     for row in THINKING_ROWS:
-        thing = thing_of(speaker, row)
+        thing = probe_item(speaker, row)
         if thing is None or thing.body in asked:
             continue
         asked.append(thing.body)
-        found.append((yield from taking(speaker, thing)).finding)
+        found.append((yield from run_ab_test(speaker, thing)).finding)
         if found[-1].verdict == "yes":
             return (found[-1],)
     if not found:
@@ -188,18 +188,18 @@ def _thinking(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
 
 def _extended(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for sampling beyond what most dialects define: all at once, and where that is not understood one by one."""
-    all_of_it = thing_of(speaker, extended(*EXTENDED))
+    all_of_it = probe_item(speaker, extended(*EXTENDED))
     if all_of_it is None:
         return ()
-    finding = (yield from taking(speaker, all_of_it)).finding
+    finding = (yield from run_ab_test(speaker, all_of_it)).finding
     if finding.verdict == "yes":
         return (finding,)
     known: list[str] = []
     evidence = list(finding.evidence)
     for field in EXTENDED:
-        thing = thing_of(speaker, extended(field))
+        thing = probe_item(speaker, extended(field))
         if thing is not None:
-            alone = (yield from taking(speaker, thing)).finding
+            alone = (yield from run_ab_test(speaker, thing)).finding
             evidence += alone.evidence
             known += [field] if alone.verdict == "yes" else []
     if not known:
@@ -214,10 +214,10 @@ def _reasoning(speaker: DialectClient) -> Finding | None:
     """Return where reasoning was seen in the answers of dialects that have no standard for it."""
     if speaker.name != PREFERENCE[0]:
         return None
-    field = next((name for name in THOUGHTS if name in speaker.notes.thoughts), None)
+    field = next((name for name in REASONING_FIELDS if name in speaker.notes.reasoning), None)
     if field is None:
         return Finding(face=speaker.name, what="reasoning_field", verdict="not seen", scope="model")
-    evidence = ProbeExchange(asked=speaker.notes.thoughts[field], answered=f"`{field}` in the message")
+    evidence = ProbeExchange(asked=speaker.notes.reasoning[field], answered=f"`{field}` in the message")
     return Finding(
         face=speaker.name,
         what="reasoning_field",
@@ -258,8 +258,10 @@ def _side(
     speaker: DialectClient, what: str, path: str, body: object, seen: Callable[[object], bool]
 ) -> Conversation[tuple[Finding, ...]]:
     """Ask at another path of the dialect; what comes there is no answer of a model."""
-    ask = ProbeRequest(method="POST", dialect=speaker.name, path=path, body=body, words=f"`{path}`", auth=speaker.auth)
-    answer = yield from speaker.asked(ask)
+    ask = ProbeRequest(
+        method="POST", dialect=speaker.name, path=path, body=body, description=f"`{path}`", auth=speaker.auth
+    )
+    answer = yield from speaker.send(ask)
     verdict: Verdict = "unclear"
     if answer.status == _OK and answer.values:
         try:
@@ -272,7 +274,9 @@ def _side(
         verdict = "not seen"
     confidence: Confidence = "sure" if verdict == "yes" else "likely" if verdict == "no" else "guess"
     detail = "" if verdict != "not seen" else "by this model"
-    evidence = ProbeExchange(asked=answer.ask.words, answered=f"{answer.status}" if verdict == "yes" else answer.words)
+    evidence = ProbeExchange(
+        asked=answer.request.description, answered=f"{answer.status}" if verdict == "yes" else answer.summary
+    )
     return (
         Finding(
             face=speaker.name,
@@ -286,7 +290,7 @@ def _side(
     )
 
 
-def _by_the_way(notes: ProbeRecord) -> Iterator[Finding]:
+def _header_findings(notes: ProbeRecord) -> Iterator[Finding]:
     """Yield what the heads of all answers had in common."""
     for what, marks in (("request_id_headers", _TRACES), ("rate_limit_headers", _RATES)):
         found = sorted(name for name in notes.headers if any(mark in name for mark in marks))

@@ -20,22 +20,22 @@ _OPTIONS: Final = "stream_options"
 
 def streams(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for a stream; where the dialect has options of streams, with and without them."""
-    body = speaker.written(replace(speaker.request(HELLO), stream=True))
+    body = speaker.encode(replace(speaker.request(HELLO), stream=True))
     if body is None:
         return ()
     bare = {key: value for key, value in body.items() if key != _OPTIONS}
-    answer = yield from speaker.patiently(bare, "a stream")
+    answer = yield from speaker.post_with_retry(bare, "a stream")
     found = [_stream(speaker, answer)]
     if answer.outcome != "answered":
         return tuple(found)
     if bare == body:
         return (*found, _usage(speaker, answer, None))
-    optioned = yield from speaker.patiently(body, f"a stream with `{_OPTIONS}`")
+    optioned = yield from speaker.post_with_retry(body, f"a stream with `{_OPTIONS}`")
     return (*found, _usage(speaker, answer, optioned), _options(speaker, optioned))
 
 
 def _stream(speaker: DialectClient, answer: ProbeAnswer) -> Finding:
-    verdict, confidence, detail = _came(answer)
+    verdict, confidence, detail = _stream_verdict(answer)
     return Finding(
         face=speaker.name,
         what="streaming",
@@ -46,11 +46,11 @@ def _stream(speaker: DialectClient, answer: ProbeAnswer) -> Finding:
     )
 
 
-def _came(answer: ProbeAnswer) -> tuple[Verdict, Confidence, str]:
+def _stream_verdict(answer: ProbeAnswer) -> tuple[Verdict, Confidence, str]:
     match answer.outcome:
         case "answered" if not answer.streamed:
             return "ignored", "sure", "a whole answer came"
-        case "answered" if answer.whole:
+        case "answered" if answer.complete:
             return "yes", "sure", f"the last event: `{answer.ending}`" if answer.ending else "the last chunk says so"
         case "answered":
             return "yes", "likely", f"without the end that the dialect demands; the last event: `{answer.ending}`"

@@ -29,7 +29,7 @@ def syntax_of(texts: Sequence[ProbeExchange], model: str) -> tuple[str, ProbeExc
     return None
 
 
-def written(face: str, texts: Sequence[ProbeExchange], model: str) -> tuple[Finding, str | None]:
+def find_syntax(face: str, texts: Sequence[ProbeExchange], model: str) -> tuple[Finding, str | None]:
     """Return what is found in the texts of a model, and the syntax that is suggested."""
     found = syntax_of(texts, model)
     if found is None:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import ToolChoice
-from xenoglot.providers.probe.ab_test import ProbeItem, hidden, taking
-from xenoglot.providers.probe.dialect_client import parts_of, said
+from xenoglot.providers.probe.ab_test import ProbeItem, hidden, run_ab_test
+from xenoglot.providers.probe.dialect_client import make_message, parts_of
 from xenoglot.providers.probe.findings import Finding, ProbeExchange
 from xenoglot.providers.probe.probe_table import TOOLS, WEATHER
 
@@ -37,15 +37,15 @@ _HEAD: Final = re.compile(r"[A-Za-z]+[-_]")
 def tools(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for calls, in each way."""
     request = speaker.request(_QUESTION, tools=(WEATHER,))
-    body = speaker.written(request, TOOLS)
+    body = speaker.encode(request, TOOLS)
     if body is None:
         return ()
-    plain = speaker.written(speaker.request(_QUESTION)) or {}
-    taken = yield from taking(
+    plain = speaker.encode(speaker.request(_QUESTION)) or {}
+    taken = yield from run_ab_test(
         speaker,
         ProbeItem(
             what="tools",
-            words="a question that a tool answers",
+            description="a question that a tool answers",
             body=body,
             plain=plain,
             named=("tool",),
@@ -113,7 +113,7 @@ def _chosen(speaker: DialectClient, mode: str, plain: JSONObject, *, called: boo
     """Ask for a call that must be, or must not; `called` is whether there was one without being asked."""
     forced = mode == "required"
     choice = ToolChoice(mode="required" if forced else "none")
-    body = speaker.written(
+    body = speaker.encode(
         speaker.request(_QUESTION, tools=(WEATHER,), tool_choice=choice), ("tool_choice", "mode", *TOOLS)
     )
     if body is None:
@@ -121,23 +121,23 @@ def _chosen(speaker: DialectClient, mode: str, plain: JSONObject, *, called: boo
     sets: tuple[JSONObject, JSONObject] = ({"forced_tools": True}, {"forced_tools": False}) if forced else ({}, {})
     thing = ProbeItem(
         what="forced_tools" if forced else "tool_choice_none",
-        words=f"a tool, and the choice `{mode}`",
+        description=f"a tool, and the choice `{mode}`",
         body=body,
         plain=plain,
         named=("tool_choice", "tool choice", mode),
         yes=sets[0],
         no=sets[1],
     )
-    taken = yield from taking(speaker, thing, calls if forced else calls_none if called else hidden)
+    taken = yield from run_ab_test(speaker, thing, calls if forced else calls_none if called else hidden)
     return (taken.finding,)
 
 
 def _several(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for two calls at once: what one model does not do, another may."""
-    body = speaker.written(speaker.request(_TWICE, tools=(WEATHER,)), TOOLS)
+    body = speaker.encode(speaker.request(_TWICE, tools=(WEATHER,)), TOOLS)
     if body is None:
         return ()
-    answer = yield from speaker.patiently(body, "a question that needs two calls")
+    answer = yield from speaker.post_with_retry(body, "a question that needs two calls")
     seen = answer.outcome == "answered" and calls_both(answer) == "seen"
     verdict: Verdict = "yes" if seen else "not seen" if answer.outcome == "answered" else "unclear"
     return (
@@ -160,12 +160,12 @@ def _answered(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
         body = _history(speaker, call_id)
         if body is None:
             return ()
-        answer = yield from speaker.patiently(body, f"a call with the id `{call_id}` and its result")
+        answer = yield from speaker.post_with_retry(body, f"a call with the id `{call_id}` and its result")
         evidence.append(answer.evidence)
         outcome[call_id] = answer.outcome
         if answer.outcome == "answered":
             break
-    verdict, confidence, detail, sets = _form_taken(outcome)
+    verdict, confidence, detail, sets = _accepted_form(outcome)
     if sets.get("tool_id") == "nine":  # or later questions would be refused for it
         speaker.target = replace(speaker.target, tool_id="nine")
     return (
@@ -181,7 +181,7 @@ def _answered(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     )
 
 
-def _form_taken(outcome: dict[str, str]) -> tuple[Verdict, Confidence, str, JSONObject]:
+def _accepted_form(outcome: dict[str, str]) -> tuple[Verdict, Confidence, str, JSONObject]:
     if outcome[LONG_ID] == "answered":
         return "yes", "sure", "", {"tool_id": "any"}
     if outcome.get(NINE) == "answered":
@@ -193,8 +193,12 @@ def _form_taken(outcome: dict[str, str]) -> tuple[Verdict, Confidence, str, JSON
 def _history(speaker: DialectClient, call_id: str) -> JSONObject | None:
     call = ToolCall(id=call_id, name=WEATHER.name, arguments='{"city":"Paris"}')
     result = ToolResult(call_id=call_id, name=WEATHER.name, content=(Text(text="Sunny, 21 degrees."),))
-    turns = (said("user", "What is the weather in Paris?"), said("assistant", call), said("tool", result))
-    return speaker.written(speaker.request(*turns, tools=(WEATHER,)), TOOLS)
+    turns = (
+        make_message("user", "What is the weather in Paris?"),
+        make_message("assistant", call),
+        make_message("tool", result),
+    )
+    return speaker.encode(speaker.request(*turns, tools=(WEATHER,)), TOOLS)
 
 
 def _long_name(speaker: DialectClient, plain: JSONObject) -> Conversation[tuple[Finding, ...]]:
@@ -203,18 +207,18 @@ def _long_name(speaker: DialectClient, plain: JSONObject) -> Conversation[tuple[
     if speaker.dialect.tool_name_limit >= limit:
         return ()
     tool = replace(WEATHER, name=LONG_NAME)
-    body = speaker.written(speaker.request(_QUESTION, tools=(tool,)), ("name", *TOOLS), tool_name_limit=limit)
+    body = speaker.encode(speaker.request(_QUESTION, tools=(tool,)), ("name", *TOOLS), tool_name_limit=limit)
     if body is None:
         return ()
     thing = ProbeItem(
         what="long_tool_names",
-        words=f"a tool with a name of {limit} characters",
+        description=f"a tool with a name of {limit} characters",
         body=body,
         plain=plain,
-        spoils=(),
+        invalid_fields=(),
         named=("name", "length", "pattern", "long"),
     )
-    taken = yield from taking(speaker, thing)
+    taken = yield from run_ab_test(speaker, thing)
     finding = taken.finding
     if taken.answer.outcome == "answered":  # it read the name: nothing could be passed over
         finding = replace(finding, verdict="yes", confidence="likely", detail="", sets={"tool_name_limit": limit})

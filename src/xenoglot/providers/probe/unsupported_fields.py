@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.providers.probe.dialect_client import said
+from xenoglot.providers.probe.dialect_client import make_message
 from xenoglot.providers.probe.findings import Finding, ProbeExchange
 from xenoglot.providers.probe.probe_table import HELLO
 
@@ -29,7 +29,7 @@ SAMPLING: Final[dict[str, object]] = {
     "logprobs": True,
     "top_logprobs": 2,
 }
-ASIDE: Final[dict[str, object]] = {
+OTHER_FIELDS: Final[dict[str, object]] = {
     "verbosity": "medium",
     "user": "xenoglot-probe",
     "metadata": {"probe": "xenoglot"},
@@ -41,13 +41,13 @@ NAME: Final = "name"
 """Of a message; the one field here that is neither of the sampling nor of the request."""
 
 
-def lacking(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
+def find_unsupported(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask with the fields that the dialect has words for, first with all of them."""
-    fields = [name for name in (*SAMPLING, *ASIDE, NAME) if _body(speaker, (name,)) is not None]
-    body = speaker.written(_request(speaker, fields))  # some exclude each other in a dialect: then one is left out
+    fields = [name for name in (*SAMPLING, *OTHER_FIELDS, NAME) if _body(speaker, (name,)) is not None]
+    body = speaker.encode(_request(speaker, fields))  # some exclude each other in a dialect: then one is left out
     if body is None or not fields:
         return ()
-    answer = yield from speaker.patiently(body, f"all of {', '.join(fields)}")
+    answer = yield from speaker.post_with_retry(body, f"all of {', '.join(fields)}")
     evidence = [answer.evidence]
     if not _refused(answer):
         return (_finding(speaker, "yes" if answer.outcome == "answered" else "unclear", "", evidence),)
@@ -56,7 +56,7 @@ def lacking(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
         alone = _body(speaker, (name,))
         if alone is None:
             continue
-        answer = yield from speaker.patiently(alone, f"`{name}` alone")
+        answer = yield from speaker.post_with_retry(alone, f"`{name}` alone")
         if _refused(answer):
             lacks.append(name)
             evidence.append(answer.evidence)
@@ -73,7 +73,7 @@ def _other_seed(speaker: DialectClient, lacks: Sequence[str]) -> Conversation[tu
     usual, body = _body(speaker, ("seed",)), _body(speaker, ("seed",), seed_field="random_seed")
     if "seed" not in lacks or body is None or body == usual:
         return ()
-    answer = yield from speaker.patiently(body, "`random_seed` in place of `seed`")
+    answer = yield from speaker.post_with_retry(body, "`random_seed` in place of `seed`")
     taken = answer.outcome == "answered" and speaker.refuses_unknown is True
     verdict: Verdict = "yes" if taken else "no" if _refused(answer) else "unclear"
     return (
@@ -90,16 +90,16 @@ def _other_seed(speaker: DialectClient, lacks: Sequence[str]) -> Conversation[tu
 
 def _body(speaker: DialectClient, names: Sequence[str], **target: object) -> JSONObject | None:
     request = _request(speaker, names)
-    body = speaker.written(request, tuple(names), **target)
-    return None if body == speaker.written(speaker.request(HELLO)) else body
+    body = speaker.encode(request, tuple(names), **target)
+    return None if body == speaker.encode(speaker.request(HELLO)) else body
 
 
 def _request(speaker: DialectClient, names: Sequence[str]) -> Request:
-    turn = said("user", HELLO)
+    turn = make_message("user", HELLO)
     request = speaker.request(replace(turn, name="probe") if NAME in names else turn)
     wanted = {*names, *(("logprobs",) if "top_logprobs" in names else ())}  # the one is part of the other
     drawn = {name: value for name, value in SAMPLING.items() if name in wanted}
-    aside = {name: value for name, value in ASIDE.items() if name in names}
+    aside = {name: value for name, value in OTHER_FIELDS.items() if name in names}
     return replace(request, sampling=replace(request.sampling, **drawn), **aside)
 
 
