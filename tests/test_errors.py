@@ -65,12 +65,12 @@ def test_other_errors_come_home_whole(error: Exception) -> None:
 
 def test_what_is_retryable_is_what_policy_tries_again() -> None:
     for kind, cause, futile in product(KINDS, (None, *CAUSES), (False, True)):
-        failure = Failure(kind=kind, message="x", cause=cause, futile=futile)
+        failure = Failure(kind=kind, message="x", cause=cause, non_retryable=futile)
         verdict = judge(failure)
-        if verdict.blames == "key" and kind != "rate_limit":  # with another key, perhaps
+        if verdict.blame == "key" and kind != "rate_limit":  # with another key, perhaps
             continue
         if cause == "timeout" or (cause is not None and not failure_error(failure).retryable):
             continue  # whether work may be done twice is for who asks to say
         if cause in {"connect", "closed", "garbled"}:
             continue
-        assert failure_error(failure).retryable == verdict.again, failure
+        assert failure_error(failure).retryable == verdict.retry_same, failure

@@ -117,7 +117,7 @@ class FailureError(XenoglotError):
     def retryable(self) -> bool:
         """Whether the same request, sent again, may be answered."""
         failure = self.failure
-        return not failure.futile and failure.cause not in _PERMANENT and failure.kind in _RETRYABLE
+        return not failure.non_retryable and failure.cause not in _PERMANENT and failure.kind in _RETRYABLE
 
 
 class InvalidRequestError(FailureError):

@@ -88,11 +88,13 @@ async def test_every_line_is_asked_and_answered_once(batch: Batch) -> None:
         pytest.param(Failure(kind="invalid_request", message="no"), 1, 400, id="a-wrong-request"),
         pytest.param(Failure(kind="overloaded", message="no", status=503), 3, 503, id="overloaded"),
         pytest.param(Failure(kind="rate_limit", message="no", status=429), 3, 429, id="rate-limit"),
-        pytest.param(Failure(kind="internal", message="no", status=500, futile=True), 3, 500, id="tried-on-the-way"),
-        pytest.param(Failure(kind="upstream", message="no", futile=True), 1, 502, id="not-the-form-asked-for"),
+        pytest.param(
+            Failure(kind="internal", message="no", status=500, non_retryable=True), 3, 500, id="tried-on-the-way"
+        ),
+        pytest.param(Failure(kind="upstream", message="no", non_retryable=True), 1, 502, id="not-the-form-asked-for"),
         pytest.param(Failure(kind="upstream", message="no", cause="closed"), 3, 502, id="broken-connection"),
         pytest.param(Failure(kind="rate_limit", message="no", retry_after=90.0), 1, 429, id="too-long-a-wait"),
-        pytest.param(Failure(kind="permission", message="no", futile=True), 1, 403, id="futile"),
+        pytest.param(Failure(kind="permission", message="no", non_retryable=True), 1, 403, id="futile"),
     ],
 )
 async def test_a_line_is_asked_again_where_that_may_help(

@@ -44,7 +44,7 @@ def retry_rows() -> Iterator[list[str]]:
     found += [(f"kind {code(kind)}", Failure(kind=kind, message="")) for kind in KINDS]
     for what, failure in found:
         verdict = judge(failure)
-        yield [what, *("yes" if may else "no" for may in (verdict.again, verdict.elsewhere)), verdict.blames]
+        yield [what, *("yes" if may else "no" for may in (verdict.retry_same, verdict.retry_other)), verdict.blame]
 
 
 def test_the_retry_table_is_there() -> None:

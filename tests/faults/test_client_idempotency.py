@@ -24,7 +24,7 @@ from tests.faults.harness import (
 from tests.faults.wire_responses import DIALECTS, FIRST, HELLO, error_body
 from xenoglot.gateway.api import idempotency
 from xenoglot.gateway.api.idempotency import COMES_SOON, UNSURE
-from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
+from xenoglot.store.records import IDEMPOTENCY, IDEMPOTENCY_SECONDS, StoreError
 from xenoglot.testing.script import Hang, Reset, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ async def _empty(harness: GatewayHarness) -> None:
     keeper = harness.gateway.keeper
     assert keeper is not None
     for owner, key in await stored_count(keeper):
-        await keeper.store.swap((owner, key, ONCE), await keeper.store.recall(owner, key, ONCE), None, 0.0)
+        await keeper.store.swap(
+            (owner, key, IDEMPOTENCY), await keeper.store.get_cached(owner, key, IDEMPOTENCY), None, 0.0
+        )
 
 
 async def stored_count(keeper: StoreService) -> list[tuple[str, str]]:
@@ -215,11 +217,11 @@ def test_c29_after_a_crash_nobody_pays_twice(
         raw_client = await post(harness, client, streamed=streamed)
         await harness.wait_for_upstream_requests()
         ((owner, key),) = await stored_count(keeper)
-        mark = await keeper.store.recall(owner, key, ONCE)
+        mark = await keeper.store.get_cached(owner, key, IDEMPOTENCY)
         raw_client.transport.abort()
         await wait_until_disconnected(harness)
         await wait_until(lambda: not harness.gateway.requests.tasks, "the request is over")
-        assert await keeper.store.swap((owner, key, ONCE), None, mark, 1000.0)
+        assert await keeper.store.swap((owner, key, IDEMPOTENCY), None, mark, 1000.0)
 
         keeper.now = lambda: 1000.0 + UNSURE - 1
         assert_refused(client, await ask(harness, client, streamed=streamed), error_codes(client, "conflict"), 409)
@@ -283,7 +285,7 @@ def test_c29_an_answer_is_told_for_a_day(harness: GatewayHarness, keeper: StoreS
     async def scenario() -> None:
         script(harness, streamed=False)
         counts = []
-        for later in (0.0, UNSURE + 1, ONCE_SECONDS - 1, ONCE_SECONDS, ONCE_SECONDS + 1):
+        for later in (0.0, UNSURE + 1, IDEMPOTENCY_SECONDS - 1, IDEMPOTENCY_SECONDS, IDEMPOTENCY_SECONDS + 1):
             keeper.now = lambda later=later: 1000.0 + later  # type: ignore[misc]
             await ask(harness, "chat", streamed=False)
             counts.append(upstream_request_count(harness))

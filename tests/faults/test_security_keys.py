@@ -277,7 +277,7 @@ def test_s16_memory_is_bounded() -> None:
     throttle = AuthThrottle(ThrottleSettings(sources=10, guests=10))
     for number in range(1000):
         throttle.refused(f"source-{number}", 1.0)
-        throttle.taken(f"source-{number}", f"owner-{number}", 1.0)
+        throttle.accepted(f"source-{number}", f"owner-{number}", 1.0)
     assert (len(throttle._buckets), len(throttle._guests)) == (10, 10)
 
 

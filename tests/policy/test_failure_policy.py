@@ -8,19 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
-from xenoglot.policy.failure_policy import CROWDED, FILTER_CODES, FailureAction, Reason, judge, reasons
+from xenoglot.policy.failure_policy import AT_CAPACITY, FILTER_CODES, FailureAction, Reason, judge, reasons
 from xenoglot.policy.retry import Retry
 
-BROKEN = FailureAction(again=True, elsewhere=True, blames="target")
-UNFIT = FailureAction(again=False, elsewhere=True, blames="target")
-KEY = FailureAction(again=True, elsewhere=True, blames="key")
-PASSING = FailureAction(again=True, elsewhere=True, blames="nobody")
-ELSEWHERE = FailureAction(again=False, elsewhere=True, blames="nobody")
-FINAL = FailureAction(again=False, elsewhere=False, blames="nobody")
+BROKEN = FailureAction(retry_same=True, retry_other=True, blame="target")
+UNFIT = FailureAction(retry_same=False, retry_other=True, blame="target")
+KEY = FailureAction(retry_same=True, retry_other=True, blame="key")
+PASSING = FailureAction(retry_same=True, retry_other=True, blame="nobody")
+ELSEWHERE = FailureAction(retry_same=False, retry_other=True, blame="nobody")
+FINAL = FailureAction(retry_same=False, retry_other=False, blame="nobody")
 
 
 def upstream(cause: FailureCause, *, unsent: bool = False) -> Failure:
-    return Failure(kind="timeout" if cause == "timeout" else "upstream", message="", cause=cause, unsent=unsent)
+    return Failure(kind="timeout" if cause == "timeout" else "upstream", message="", cause=cause, not_sent=unsent)
 
 
 def failure_of(kind: FailureKind, status: int | None = None, code: str | None = None) -> Failure:
@@ -85,11 +85,11 @@ def test_every_cause_has_a_row(cause: FailureCause) -> None:
     [
         pytest.param("connect", BROKEN, id="U06-connect"),
         pytest.param("tls", UNFIT, id="U06-tls"),
-        pytest.param("closed", replace(BROKEN, again=False, elsewhere=False), id="U06-closed"),
-        pytest.param("timeout", replace(UNFIT, elsewhere=False), id="U06-timeout"),
-        pytest.param("protocol", replace(UNFIT, elsewhere=False), id="U06-protocol"),
-        pytest.param("too_large", replace(UNFIT, elsewhere=False), id="U06-too-large"),
-        pytest.param("garbled", replace(UNFIT, elsewhere=False), id="U06-garbled"),
+        pytest.param("closed", replace(BROKEN, retry_same=False, retry_other=False), id="U06-closed"),
+        pytest.param("timeout", replace(UNFIT, retry_other=False), id="U06-timeout"),
+        pytest.param("protocol", replace(UNFIT, retry_other=False), id="U06-protocol"),
+        pytest.param("too_large", replace(UNFIT, retry_other=False), id="U06-too-large"),
+        pytest.param("garbled", replace(UNFIT, retry_other=False), id="U06-garbled"),
         pytest.param("credentials", KEY, id="U06-credentials"),
     ],
 )
@@ -135,9 +135,9 @@ def test_a_wish_for_others_changes_nothing_that_has_them_already() -> None:
 
 
 def test_what_is_futile_is_not_asked_again_and_nobodys_fault() -> None:
-    assert judge(replace(failure_of("upstream"), futile=True)) == ELSEWHERE
-    assert judge(replace(failure_of("invalid_request"), futile=True)) == FINAL
+    assert judge(replace(failure_of("upstream"), non_retryable=True)) == ELSEWHERE
+    assert judge(replace(failure_of("invalid_request"), non_retryable=True)) == FINAL
 
 
 def test_our_own_limits_blame_nobody() -> None:
-    assert CROWDED == ELSEWHERE
+    assert AT_CAPACITY == ELSEWHERE

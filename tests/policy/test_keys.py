@@ -96,7 +96,7 @@ def test_u40_it_rests_for_what_was_its_fault(failure: Failure, rests: list[float
     pool = KeyPool(1)
     now, found = 0.0, []
     for _ in rests:
-        pool.blame(0, failure, now)
+        pool.on_failure(0, failure, now)
         found.append(rest(pool, now))
         now = pool.next_at(now)
     assert found == rests
@@ -105,37 +105,37 @@ def test_u40_it_rests_for_what_was_its_fault(failure: Failure, rests: list[float
 def test_u40_no_strike_is_too_many() -> None:
     pool = KeyPool(1)
     for _ in range(2000):
-        pool.blame(0, REFUSED, 0.0)
+        pool.on_failure(0, REFUSED, 0.0)
     assert pool.next_at(0.0) == 600.0
 
 
 def test_u40_a_success_forgives() -> None:
     pool = KeyPool(1)
-    pool.blame(0, REFUSED, 0.0)
-    pool.blame(0, REFUSED, 0.0)
-    pool.restored(0)
+    pool.on_failure(0, REFUSED, 0.0)
+    pool.on_failure(0, REFUSED, 0.0)
+    pool.on_success(0)
     assert picks(pool, 0.0) == [0]
-    pool.blame(0, REFUSED, 0.0)
+    pool.on_failure(0, REFUSED, 0.0)
     assert pool.next_at(0.0) == 10.0
 
 
 def test_u37_a_success_refills_no_quota() -> None:
     pool = KeyPool(1)
     pool.cool(0, 10.0)
-    pool.restored(0)
+    pool.on_success(0)
     assert pool.next_at(0.0) == 10.0
 
 
 def test_u40_a_forbidden_key_rests_while_there_is_another() -> None:
     pool = KeyPool(2)
-    pool.blame(0, FORBIDDEN, 0.0)
+    pool.on_failure(0, FORBIDDEN, 0.0)
     assert picks(pool, 0.0, 0.0, 9.9, 10.0) == [1, 1, 1, 0]
 
 
 def test_u40_no_client_can_forbid_all_keys() -> None:
     pool = KeyPool(2)
-    pool.blame(0, FORBIDDEN, 0.0)
-    pool.blame(1, REFUSED, 0.0)
+    pool.on_failure(0, FORBIDDEN, 0.0)
+    pool.on_failure(1, REFUSED, 0.0)
     assert (picks(pool, 0.0, 0.0), pool.next_at(0.0)) == ([0, 0], 0.0)
     pool.cool(0, 5.0)
     assert (picks(pool, 0.0, 5.0), pool.next_at(0.0)) == ([None, 0], 5.0)
@@ -143,11 +143,11 @@ def test_u40_no_client_can_forbid_all_keys() -> None:
 
 def test_u40_a_key_in_doubt_is_no_reason_to_try_again_at_once() -> None:
     pool = KeyPool(1)
-    pool.blame(0, FORBIDDEN, 0.0)
+    pool.on_failure(0, FORBIDDEN, 0.0)
     assert [pool.clear_at(now) for now in (0.0, 10.0, 11.0)] == [10.0, 10.0, 11.0]
     assert pool.clear_at(0.0, but=0) == inf
     pair = KeyPool(2)
-    pair.blame(0, REFUSED, 0.0)
+    pair.on_failure(0, REFUSED, 0.0)
     assert (pair.clear_at(0.0), pair.clear_at(0.0, but=0), pair.clear_at(0.0, but=1)) == (0.0, 0.0, 10.0)
 
 
@@ -159,8 +159,8 @@ def test_u40_a_refusal_is_taken_for_sure() -> None:
 
 def test_u40_what_is_sure_takes_the_place_of_a_doubt() -> None:
     pool = KeyPool(1)
-    pool.blame(0, FORBIDDEN, 0.0)
-    pool.blame(0, REFUSED, 0.0)
+    pool.on_failure(0, FORBIDDEN, 0.0)
+    pool.on_failure(0, REFUSED, 0.0)
     assert (picks(pool, 0.0), pool.next_at(0.0)) == ([None], 20.0)
 
 
@@ -189,7 +189,7 @@ class KeyPoolModel(RuleBasedStateMachine):
 
     @rule(key=st.integers(0, 2), seconds=st.sampled_from([None, 0.0, 3.0, 60.0]))
     def is_limited(self, key: int, seconds: float | None) -> None:
-        self.pool.blame(key, Failure(kind="rate_limit", message="", retry_after=seconds), self.now)
+        self.pool.on_failure(key, Failure(kind="rate_limit", message="", retry_after=seconds), self.now)
         wait = min(60.0, 1.0 * 2 ** self.strikes[key]) if seconds is None else seconds
         self.cool[key] = max(self.cool[key], self.now + wait)
         self.strikes[key] += 1
@@ -203,7 +203,7 @@ class KeyPoolModel(RuleBasedStateMachine):
 
     @rule(key=st.integers(0, 2))
     def is_taken(self, key: int) -> None:
-        self.pool.restored(key)
+        self.pool.on_success(key)
         self.refused[key], self.strikes[key] = 0.0, 0
 
     @rule(affinity=st.none() | st.sampled_from("abc"))

@@ -36,7 +36,7 @@ PATTERNS = [pytest.param(client["words"], id=name) for name, client in CLIENTS.i
 
 def is_retryable(failure: Failure) -> bool:
     """Whether the same request may well be answered when it is sent again, by the same client with the same key."""
-    return judge(failure, Retry(timeouts=True)).again and failure.cause not in ("credentials", "forbidden")
+    return judge(failure, Retry(timeouts=True)).retry_same and failure.cause not in ("credentials", "forbidden")
 
 
 @cache
@@ -100,7 +100,7 @@ def _constant(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-FINAL = {kind for kind, verdict in KINDS.items() if not verdict.again and kind != "cancelled"}
+FINAL = {kind for kind, verdict in KINDS.items() if not verdict.retry_same and kind != "cancelled"}
 PASSING = ("internal", "overloaded", "timeout", "rate_limit")
 """Kinds all of whose failures may be gone when the request is sent again."""
 
@@ -221,7 +221,7 @@ REFUSALS = {
 def test_what_our_own_limits_say(why: str, pattern: str, *, again: bool) -> None:
     """These messages are put together when a request is refused."""
     room = AdmissionQueue()
-    assert room.come_at_once([SCOPE], 1, 0.0) is not None
-    failure = room.refusal([Shortage(scope=SCOPE, why=why, until=1.0)], 0.0)  # type: ignore[arg-type]
+    assert room.try_acquire([SCOPE], 1, 0.0) is not None
+    failure = room.refusal([Shortage(scope=SCOPE, reason=why, ends_at=1.0)], 0.0)  # type: ignore[arg-type]
     assert is_retryable(failure) == again
     assert bool(re.search(pattern, failure.message)) == again

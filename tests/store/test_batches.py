@@ -75,7 +75,7 @@ async def test_another_owner_has_nothing(store: Store) -> None:
     await settle(store, 0)
     seen = (
         await store.batches.get("bob", "batch_1"),
-        await store.batches.listed("bob", "chat", Window(limit=9)),
+        await store.batches.list_page("bob", "chat", Window(limit=9)),
         await store.batches.cancel("bob", "batch_1", 1.0),
         await store.batches.delete("bob", "batch_1"),
         await store.batches.request("bob", "batch_1", 2),
@@ -129,7 +129,7 @@ async def test_whoever_lost_a_batch_adds_nothing_to_it(store: Store) -> None:
     await stored_batch(store)
     await store.batches.claim("q", 131.0, 160.0, 9)
     assert not await settle(store, 0)
-    assert not await store.batches.leave("p", BATCH, [(1, b"left")])
+    assert not await store.batches.record_abandoned("p", BATCH, [(1, b"left")])
     assert not await store.batches.finish("p", BATCH, [], 140.0)
     assert await counts(store) == (3, 0, 0)
     assert await settle(store, 0, "q")
@@ -139,8 +139,8 @@ async def test_at_the_end_its_files_are_there(store: Store) -> None:
     await stored_batch(store)
     await settle(store, 0)
     await store.batches.settle("p", BATCH, LINES[1], BatchResult("error", b"wrong"))
-    await store.batches.leave("p", BATCH, [(4, b"left"), (1, b"never")])
-    assert await store.batches.parts(*KEY) == {"ok": 6, "error": 5, "left": 4}
+    await store.batches.record_abandoned("p", BATCH, [(4, b"left"), (1, b"never")])
+    assert await store.batches.part_ids(*KEY) == {"ok": 6, "error": 5, "left": 4}
     assert await store.batches.results(*KEY, ("error", "left"), 0, 9) == [(2, b"wrong"), (4, b"left")]
     over = replace(BATCH, phase="completed", mistakes=[BatchInputError(code="c", message="m")])
     assert await store.batches.finish("p", over, [OUTPUT], 140.0)
@@ -166,7 +166,7 @@ async def test_they_are_listed_in_pages(store: Store) -> None:
         await store.batches.create(replace(BATCH, id=f"batch_{number}", created=float(number // 2)))
     await store.batches.create(replace(BATCH, id="batch_x", kind="messages"))
     found = [
-        [batch.id for batch in await store.batches.listed("alice", "chat", window)]
+        [batch.id for batch in await store.batches.list_page("alice", "chat", window)]
         for window in (
             Window(limit=2),
             Window(limit=9, after="batch_2"),
@@ -189,14 +189,14 @@ async def test_what_is_under_way_is_not_forgotten(store: Store) -> None:
 
 async def test_a_store_of_yesterday_gets_the_tables_of_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state.db"
-    assert not SQLite(path).has_past()
+    assert not SQLite(path).has_history()
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
         before.setattr(schema, "VERSION", 1)
         first = SQLite(path)
         await first.put(ANSWER)
     second = SQLite(path)
-    assert second.has_past()
+    assert second.has_history()
     await stored_batch(second)
     assert (await second.batches.get(*KEY), await second.get(ANSWER.owner, ANSWER.id)) == (BATCH, ANSWER)
     assert await first.get(ANSWER.owner, ANSWER.id) == ANSWER, "a gateway of yesterday goes on beside it"
@@ -238,15 +238,15 @@ async def test_what_was_left_takes_no_room(store: Store) -> None:
     await store.batches.create(BATCH)
     await store.batches.add(*KEY, [large])
     await store.batches.claim("p", 100.0, 130.0, 9)
-    assert await store.held("alice") > 10_000
-    await store.batches.leave("p", BATCH, [(1, b"left")])
-    assert 0 < await store.held("alice") < 9_000
+    assert await store.protected_bytes("alice") > 10_000
+    await store.batches.record_abandoned("p", BATCH, [(1, b"left")])
+    assert 0 < await store.protected_bytes("alice") < 9_000
     await store.batches.finish("p", BATCH, [], 140.0)
-    assert await store.held("alice") == 0
+    assert await store.protected_bytes("alice") == 0
 
 
 async def test_what_is_to_come_is_counted_until_it_is_read(store: Store) -> None:
     await store.batches.create(BATCH, expected=10_000)
-    assert (await store.held("alice") > 10_000, await store.held("bob")) == (True, 0)
+    assert (await store.protected_bytes("alice") > 10_000, await store.protected_bytes("bob")) == (True, 0)
     await store.batches.clear(*KEY)
-    assert 0 < await store.held("alice") < 9_000
+    assert 0 < await store.protected_bytes("alice") < 9_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.json import slices
-from xenoglot.store.records import ONCE, Conversation, Retention, Stored, Window
+from xenoglot.store.records import IDEMPOTENCY, Conversation, Retention, Stored, Window
 
 if TYPE_CHECKING:
     import pytest
@@ -303,21 +303,25 @@ class TestVault:
     """The vault."""
 
     async def test_what_was_kept_is_recalled_by_owner_key_and_backend(self, store: Store) -> None:
-        await store.keep("alice", "call_1", "main", b"old", 1.0)
-        await store.keep("alice", "call_1", "main", b"sealed", 2.0)
-        await store.keep("alice", "call_1", "other", b"else", 2.0)
+        await store.put_cached("alice", "call_1", "main", b"old", 1.0)
+        await store.put_cached("alice", "call_1", "main", b"sealed", 2.0)
+        await store.put_cached("alice", "call_1", "other", b"else", 2.0)
         keys = [("alice", "main"), ("alice", "other"), ("bob", "main")]
-        assert [await store.recall(owner, "call_1", backend) for owner, backend in keys] == [b"sealed", b"else", None]
+        assert [await store.get_cached(owner, "call_1", backend) for owner, backend in keys] == [
+            b"sealed",
+            b"else",
+            None,
+        ]
 
     async def test_of_those_who_swap_at_once_one_succeeds(self, store: Store) -> None:
-        place = ("alice", "key", ONCE)
+        place = ("alice", "key", IDEMPOTENCY)
         marks = [f"mark {number}".encode() for number in range(4)]
         done = await asyncio.gather(*(store.swap(place, None, mark, 1.0) for mark in marks))
         assert sorted(done) == [False, False, False, True]
-        assert await store.recall(*place) == marks[done.index(True)]
+        assert await store.get_cached(*place) == marks[done.index(True)]
 
     async def test_what_is_swapped_is_what_is_there(self, store: Store) -> None:
-        place, other = ("alice", "key", ONCE), ("bob", "key", ONCE)
+        place, other = ("alice", "key", IDEMPOTENCY), ("bob", "key", IDEMPOTENCY)
         told = [
             await store.swap(place, None, None, 1.0),
             await store.swap(place, b"old", b"new", 1.0),
@@ -328,9 +332,9 @@ class TestVault:
             await store.swap(place, b"old", None, 1.0),
         ]
         assert told == [True, False, True, False, False, True, False]
-        assert (await store.recall(*place), await store.recall(*other)) == (b"new", None)
+        assert (await store.get_cached(*place), await store.get_cached(*other)) == (b"new", None)
         assert await store.swap(place, b"new", None, 1.0)
-        assert await store.recall(*place) is None
+        assert await store.get_cached(*place) is None
 
 
 class TestSweep:
@@ -342,7 +346,7 @@ class TestSweep:
         await store.create_conversation(Conversation(id="old", owner="alice", created=0.5), [item("a")])
         await store.create_conversation(Conversation(id="used", owner="alice", created=0.5), [])
         await store.add_items("alice", "used", [item("b")], 4 * DAY)
-        await store.keep("alice", "old", "main", b"1", 0.5)
+        await store.put_cached("alice", "old", "main", b"1", 0.5)
         limits = Retention(max_age=2 * DAY, max_bytes=2**60)
         gone: list[int] = []
         while not gone or gone[-1]:
@@ -351,19 +355,19 @@ class TestSweep:
         assert ids(await store.answers("alice", "responses", Window(limit=9))) == ["resp_4", "resp_3", "resp_2"]
         assert await store.conversation("alice", "old") is None
         assert await store.conversation("alice", "used") is not None
-        assert await store.recall("alice", "old", "main") is None
+        assert await store.get_cached("alice", "old", "main") is None
 
     async def test_what_makes_requests_idempotent_goes_after_a_day(self, store: Store) -> None:
         for owner, day in (("alice", 0.0), ("bob", 1.0)):
-            await store.swap((owner, "key", ONCE), None, b"answer", day * DAY)
-            await store.keep(owner, "key", "main", b"else", day * DAY)
+            await store.swap((owner, "key", IDEMPOTENCY), None, b"answer", day * DAY)
+            await store.put_cached(owner, "key", "main", b"else", day * DAY)
         assert await store.sweep(1.5 * DAY, ENDLESS, 9) == 1
-        places = [(owner, place) for owner in ("alice", "bob") for place in (ONCE, "main")]
-        left = [await store.recall(owner, "key", place) for owner, place in places]
+        places = [(owner, place) for owner in ("alice", "bob") for place in (IDEMPOTENCY, "main")]
+        left = [await store.get_cached(owner, "key", place) for owner, place in places]
         assert left == [None, b"else", b"answer", b"else"]
 
     async def test_of_too_much_the_oldest_goes(self, store: Store) -> None:
-        await store.keep("alice", "oldest", "main", b"x" * 1000, 1.0)
+        await store.put_cached("alice", "oldest", "main", b"x" * 1000, 1.0)
         await store.put(named("older", 2.0))
         await store.append("alice", "older", 0, [b"x" * 1000])
         await store.put(named("newer", 3.0))

@@ -25,7 +25,7 @@ async def keep(store: Store, file: StoredFile, *pieces: bytes) -> None:
 
 
 async def names(store: Store, window: Window, purpose: str | None = None) -> list[str]:
-    return [file.id for file in await store.files.listed("alice", window, 200.0, purpose)]
+    return [file.id for file in await store.files.list_page("alice", window, 200.0, purpose)]
 
 
 async def test_one_is_there_when_all_of_it_is(store: Store) -> None:
@@ -45,7 +45,7 @@ async def test_another_owner_has_nothing(store: Store) -> None:
     await keep(store, FILE, b"secret")
     seen = (
         await store.files.get("bob", "file-1", 200.0),
-        await store.files.listed("bob", Window(limit=9), 200.0),
+        await store.files.list_page("bob", Window(limit=9), 200.0),
         await store.files.pieces("bob", "file-1", -1, 9),
         await store.files.delete("bob", "file-1"),
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.store.location import open_store, place_problem, usual_path
+from xenoglot.store.location import default_path, location_problem, open_store
 from xenoglot.store.memory import Memory
 from xenoglot.store.postgres import Postgres
 from xenoglot.store.sqlite import SQLite
@@ -36,7 +36,7 @@ def test_the_url_says_which(url: str, kind: type) -> None:
     ],
 )
 def test_what_is_none_is_told_without_repeating_it(url: str, problem: str) -> None:
-    told = place_problem(url) or ""
+    told = location_problem(url) or ""
     assert told.startswith(problem)
     assert "secret" not in told
     with pytest.raises(ConfigurationError):
@@ -45,9 +45,9 @@ def test_what_is_none_is_told_without_repeating_it(url: str, problem: str) -> No
 
 def test_the_usual_place() -> None:
     places = [
-        usual_path({"XDG_DATA_HOME": "/data", "HOME": "/home/me"}),
-        usual_path({"XDG_DATA_HOME": "relative", "HOME": "/home/me"}),
-        usual_path({"HOME": "/home/me"}),
+        default_path({"XDG_DATA_HOME": "/data", "HOME": "/home/me"}),
+        default_path({"XDG_DATA_HOME": "relative", "HOME": "/home/me"}),
+        default_path({"HOME": "/home/me"}),
     ]
     home = Path("/home/me/.local/share/xenoglot/state.db")
     assert places == [Path("/data/xenoglot/state.db"), home, home]

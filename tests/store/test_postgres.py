@@ -28,13 +28,13 @@ async def test_those_that_start_together_make_the_tables_once(postgresql: Server
 async def test_a_server_that_goes_and_comes_back() -> None:
     with running() as server:
         store = Postgres(server.url())
-        await store.keep("", "key", "main", b"kept", 1.0)
+        await store.put_cached("", "key", "main", b"kept", 1.0)
         server.stop()
         with pytest.raises(StoreError, match="the store failed"):
-            await store.recall("", "key", "main")
+            await store.get_cached("", "key", "main")
         server.start()
         await store.ready()
-        assert await store.recall("", "key", "main") == b"kept"
+        assert await store.get_cached("", "key", "main") == b"kept"
         await store.aclose()
 
 

@@ -72,7 +72,7 @@ async def run_probe(
 def _is_busy(status: int) -> bool:
     """Return whether a server that answered with `status` is asked again."""
     failure = Failure(kind=kind_of_status(status), message="", status=status)
-    return failure.kind in _BUSY and judge(failure).again
+    return failure.kind in _BUSY and judge(failure).retry_same
 
 
 class _Shell:

@@ -56,11 +56,11 @@ class RateControl:
         """Note that a line is asked."""
         self.in_flight += 1
         if self._requests is not None:
-            self._requests.take(now, 1)
+            self._requests.add(now, 1)
         if self._tokens is None:
             return Ticket(now, 0, None)
         tokens = self._bounded(tokens)
-        return Ticket(now, tokens, self._tokens.take(now, tokens))
+        return Ticket(now, tokens, self._tokens.add(now, tokens))
 
     def end(self, now: float, ticket: Ticket, used: int | None = None) -> None:
         """Note that it is over, and how many tokens it has `used`, where that is known."""
@@ -68,9 +68,9 @@ class RateControl:
         if self._tokens is None or ticket.entry is None or used is None:
             return
         if used < ticket.tokens:
-            self._tokens.give(ticket.entry, ticket.tokens - used)
+            self._tokens.take_back(ticket.entry, ticket.tokens - used)
         else:
-            self._tokens.take(now, used - ticket.tokens)
+            self._tokens.add(now, used - ticket.tokens)
 
     def on_success(self) -> None:
         """Note that a line was answered."""

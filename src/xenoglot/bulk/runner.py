@@ -175,15 +175,15 @@ class Runner:
         """
         retry = self._rules.retry
         forbidden = failure.kind == "permission" or failure.cause == "forbidden"  # by all of our keys
-        again = judge(failure, retry).again and not forbidden
+        again = judge(failure, retry).retry_same and not forbidden
         if not again or counted >= retry.attempts:
             return None
         return delay(retry, attempt, failure.retry_after, self._chance())
 
     def _count(self, failure: Failure | None) -> None:
         """Count the tries in a row that nobody answers; where it is the line that is wrong, somebody has."""
-        verdict = None if failure is None or failure.futile else judge(failure, self._rules.retry)
-        if failure is None or verdict is None or not (verdict.again or verdict.elsewhere):
+        verdict = None if failure is None or failure.non_retryable else judge(failure, self._rules.retry)
+        if failure is None or verdict is None or not (verdict.retry_same or verdict.retry_other):
             self._in_a_row = 0
             self._answered += 1
             return
@@ -207,7 +207,7 @@ class Runner:
             return LineReport(outcome=LineOutcome(unanswered="timeout"), failure=_SLOW)
         except Exception as error:  # noqa: BLE001  one line that hits a bug of ours must not take the others with it
             message = f"this line could not be asked: {whereabouts(error)}"
-            return failed_line(line, Failure(kind="internal", message=message, futile=True))
+            return failed_line(line, Failure(kind="internal", message=message, non_retryable=True))
         else:
             if asked.usage is not None:
                 used = (asked.usage.input_tokens or 0) + (asked.usage.output_tokens or 0)
@@ -267,7 +267,7 @@ class Runner:
 def _without_retry_flag(failure: Failure) -> Failure:
     """Return what it is to who has time: that it was tried again on the way is no reason to give up."""
     told = failure.status is not None or failure.cause is not None  # else our own verdict on a request or an answer
-    return replace(failure, futile=False) if told else failure
+    return replace(failure, non_retryable=False) if told else failure
 
 
 def _is_unreachable(failure: Failure) -> bool:

@@ -164,7 +164,7 @@ class Gateway:
 
     def take_up(self) -> None:
         """Go on with batches that were begun before, if there may be any; a store that was never made stays so."""
-        if self.keeper is not None and self.config.batches.enabled and self.keeper.store.has_past():
+        if self.keeper is not None and self.config.batches.enabled and self.keeper.store.has_history():
             asyncio.get_running_loop().call_later(TAKE_UP_SECONDS, self._take_up)
 
     def _take_up(self) -> None:

@@ -245,7 +245,7 @@ class StoreService:
             FailureError: it has too many already, or the store cannot be used.
         """
         most = self._retention.max_bytes // HELD_SHARE
-        held = await self.need(self.store.held(owner))
+        held = await self.need(self.store.protected_bytes(owner))
         if held + size > most:
             message = f"rate limit: your unfinished files and batches would take more than {most} bytes of the store"
             raise FailureError(Failure(kind="rate_limit", message=message))

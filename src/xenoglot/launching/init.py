@@ -294,11 +294,11 @@ def _port(value: str) -> str | None:
 
 
 def _store(value: str) -> str | None:
-    from xenoglot.store.location import place_problem  # noqa: PLC0415  only where it is asked
+    from xenoglot.store.location import location_problem  # noqa: PLC0415  only where it is asked
 
     if "@" in value:
         return "contains a user or password; put the URL in an environment variable, and set `url_env` to its name"
-    return place_problem(value)
+    return location_problem(value)
 
 
 def _needed(value: str) -> str | None:

@@ -87,8 +87,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     `message` is for a person and safe to show. `status` is the upstream's HTTP status, where there was one. `raw_type`
     and `code` are the words of `dialect`, kept for the same dialect. `param` is the path of the field at fault.
     `retry_after` is in seconds. `tokens` and `limit` belong to a context overflow. `details` is the dialect's own
-    machine-readable part. `futile` says that the same request would fail again, where the kind alone does not. `cause`
-    and `unsent` (nobody can have begun to work on the request) are for whoever decides about another try.
+    machine-readable part. `non_retryable`: the same request would fail again, though the kind alone does not say so.
+    `cause` and `not_sent` (no server can have started work on the request) are for the retry policy.
     """
 
     kind: FailureKind
@@ -103,6 +103,6 @@ class Failure(Struct, frozen=True, kw_only=True):
     limit: int | None = None
     request_id: str | None = None
     details: JSON = None
-    futile: bool = False
+    non_retryable: bool = False
     cause: FailureCause | None = None
-    unsent: bool = False
+    not_sent: bool = False

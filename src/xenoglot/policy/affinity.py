@@ -114,10 +114,10 @@ def prefix_of(request: Request) -> str:
     That is what providers cache by: the model, the tools, the system turns and the first turn of the user. Cache marks
     wander from turn to turn and are no part of it, nor are parts that only their dialect understands.
     """
-    return _digest(_beginning(request))
+    return _digest(_prefix_pieces(request))
 
 
-def _beginning(request: Request) -> Iterator[bytes]:
+def _prefix_pieces(request: Request) -> Iterator[bytes]:
     yield request.model.encode("utf-8", "surrogatepass")
     for tool in request.tools:
         yield encode_json(_tool(tool))
@@ -125,7 +125,7 @@ def _beginning(request: Request) -> Iterator[bytes]:
         yield encode_json([text[:PREFIX_CHARACTERS] for text in request.prompt.texts[:1]])
     for message in request.messages:
         yield message.role.encode()
-        yield from _said(message.content)
+        yield from _part_pieces(message.content)
         if message.role not in ("system", "developer"):
             return
 
@@ -138,26 +138,26 @@ def _tool(tool: Tool | Opaque) -> JSON:
             return tool.data
 
 
-def _said(parts: Iterable[Part]) -> Iterator[bytes]:
+def _part_pieces(parts: Iterable[Part]) -> Iterator[bytes]:
     for part in parts:
         match part:
             case Text(text=text):
                 yield from _clipped(text)
             case Image(source=source) | Audio(source=source) | File(source=source):
-                yield from _held(source)
+                yield from _source_pieces(source)
             case ToolResult(call_id=name, content=content):
                 yield name.encode("utf-8", "surrogatepass")
-                yield from _said(content)
+                yield from _part_pieces(content)
             case _:
                 pass  # what its dialect alone understands, or the model's own words
 
 
-def _held(source: Source | None) -> Iterator[bytes]:
+def _source_pieces(source: Source | None) -> Iterator[bytes]:
     match source:
         case Inline(data=text) | Plain(text=text) | Remote(url=text) | Stored(id=text):
             yield from _clipped(text)
         case Nested(parts=parts):
-            yield from _said(parts)
+            yield from _part_pieces(parts)
         case None:
             pass
 

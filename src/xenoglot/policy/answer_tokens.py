@@ -33,11 +33,11 @@ _GROWING = (Text, Refusal, Reasoning, ToolCall, Audio)
 class AnswerTokens:
     """The tokens of the events fed so far; the same for an answer that is fed whole (`unfold`) and in pieces."""
 
-    __slots__ = ("_grew", "_header", "_kept", "_size", "_tokens")
+    __slots__ = ("_grew", "_header", "_pending", "_size", "_tokens")
 
     def __init__(self) -> None:
         self._tokens = 0
-        self._kept: list[str] = []
+        self._pending: list[str] = []
         self._size = 0
         self._header: Part = Text(text="")
         self._grew = False
@@ -49,7 +49,7 @@ class AnswerTokens:
 
     def grow(self, text: str) -> None:
         """Add a piece of the open block."""
-        self._kept.append(text)
+        self._pending.append(text)
         self._size += len(text)
         if self._size >= MOST_KEPT:
             self._flush()
@@ -73,26 +73,26 @@ class AnswerTokens:
         self._header, self._grew = part, False
         if isinstance(part, ToolCall):
             self._tokens += TOOL_TOKENS + text_tokens(part.name)
-        self.grow(_words(part))
+        self.grow(_text(part))
 
     def _end(self, whole: Part | None) -> None:
         part = self._header if whole is None else whole
         if not isinstance(part, _GROWING):
             self._tokens += estimate_part(part)
         elif whole is not None and not self._grew and not self._size:  # no delta had its words
-            self.grow(_words(whole))
+            self.grow(_text(whole))
         self._flush()
         self._grew = False
 
     def _flush(self) -> None:
         if self._size:
-            self._tokens += text_tokens("".join(self._kept))
+            self._tokens += text_tokens("".join(self._pending))
             self._grew = True
-        self._kept.clear()
+        self._pending.clear()
         self._size = 0
 
 
-def _words(part: Part) -> str:
+def _text(part: Part) -> str:
     match part:
         case Text(text=text) | Refusal(text=text) | ToolCall(arguments=text):
             return text

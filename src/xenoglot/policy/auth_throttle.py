@@ -29,7 +29,7 @@ class ThrottleSettings(Struct, frozen=True, kw_only=True):
 
 
 class _Bucket(Struct):
-    left: float
+    tokens: float
     at: float
 
 
@@ -37,22 +37,22 @@ class AuthThrottle:
     """Counts wrong keys by the sources they come from."""
 
     def __init__(self, patience: ThrottleSettings = ThrottleSettings()) -> None:  # noqa: B008  it is frozen
-        self._patience = patience
+        self._settings = patience
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._guests: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def refused(self, source: str, now: float) -> float:
         """Note a wrong key; return in how many seconds the next is looked at, 0 where it is at once."""
-        bucket = self._buckets.setdefault(source, _Bucket(self._patience.burst, now))
+        bucket = self._buckets.setdefault(source, _Bucket(self._settings.burst, now))
         self._buckets.move_to_end(source)
-        if len(self._buckets) > self._patience.sources:
+        if len(self._buckets) > self._settings.sources:
             self._buckets.popitem(last=False)
         self._refill(bucket, now)
         wait = self._wait(bucket)
-        bucket.left = max(0.0, bucket.left - 1)
+        bucket.tokens = max(0.0, bucket.tokens - 1)
         return wait
 
-    def taken(self, source: str, owner: str, now: float) -> float:
+    def accepted(self, source: str, owner: str, now: float) -> float:
         """Note a right key, that of `owner`; return in how many seconds it may come, 0 where it may now."""
         guest = (source, owner)
         bucket = self._buckets.get(source)
@@ -62,17 +62,17 @@ class AuthThrottle:
                 return wait
         self._guests[guest] = None
         self._guests.move_to_end(guest)
-        if len(self._guests) > self._patience.guests:
+        if len(self._guests) > self._settings.guests:
             self._guests.popitem(last=False)
         return 0.0
 
     def _refill(self, bucket: _Bucket, now: float) -> None:
         elapsed = max(0.0, now - bucket.at)
-        bucket.left = min(self._patience.burst, bucket.left + elapsed * self._patience.per_second)
+        bucket.tokens = min(self._settings.burst, bucket.tokens + elapsed * self._settings.per_second)
         bucket.at = now
 
     def _wait(self, bucket: _Bucket) -> float:
-        return 0.0 if bucket.left >= 1 else (1 - bucket.left) / self._patience.per_second
+        return 0.0 if bucket.tokens >= 1 else (1 - bucket.tokens) / self._settings.per_second
 
 
 @lru_cache(maxsize=1024)

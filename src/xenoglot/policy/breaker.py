@@ -52,14 +52,14 @@ class Breaker:
         self._state: State = "closed"
         self._era = 1
         self._period = 0.0
-        self._until = -inf
+        self._open_until = -inf
         """When it may be probed, while open; while closed, until when a failure comes soon after the last outage."""
         self._probes: list[float] = []
         """When those under way were let through; one that is silent for a whole period gives its place up."""
 
     def state(self, now: float) -> State:
         """Return how things stand; an open one whose time is over is half open from then on."""
-        if self._state == "open" and now >= self._until:
+        if self._state == "open" and now >= self._open_until:
             self._change("half_open")
         return self._state
 
@@ -79,7 +79,7 @@ class Breaker:
             return
         if self.state(now) == "half_open":
             self._change("closed")
-            self._until = now + max(self._period, self._settings.window)
+            self._open_until = now + max(self._period, self._settings.window)
         self._tally.add(now, _GOOD)
 
     def failed(self, now: float, ticket: int, chance: float = 0.0) -> None:
@@ -104,13 +104,13 @@ class Breaker:
         state = self.state(now)
         if state == "half_open" and len(self._probes) >= self._settings.probes:
             return max(now, self._probes[0] + self._period)
-        return self._until if state == "open" else now
+        return self._open_until if state == "open" else now
 
     def _open(self, now: float, chance: float) -> None:
         first, longest = self._settings.open_seconds, self._settings.max_open_seconds
-        soon = self._state == "half_open" or now < self._until
+        soon = self._state == "half_open" or now < self._open_until
         self._period = min(max(2 * self._period, first) if soon else first, longest)
-        self._until = now + self._period * (1 + SPREAD * chance)
+        self._open_until = now + self._period * (1 + SPREAD * chance)
         self._change("open")
 
     def _change(self, state: State) -> None:

@@ -27,39 +27,39 @@ Reason: TypeAlias = Literal[
 class FailureAction(Struct, frozen=True):
     """Whether the same target may be asked again, or another one, and who is to blame.
 
-    A key that is to blame rests (`policy.keys`): `again` then means with another key, or with this one when it has
+    A key that is to blame rests (`policy.keys`): `retry_same` then means with another key, or with this one when it has
     rested. Blame of a target counts against its breaker (`policy.breaker`).
     """
 
-    again: bool
-    elsewhere: bool
-    blames: Literal["nobody", "key", "target"]
+    retry_same: bool
+    retry_other: bool
+    blame: Literal["nobody", "key", "target"]
 
 
-_BROKEN = FailureAction(again=True, elsewhere=True, blames="target")
-_UNFIT = FailureAction(again=False, elsewhere=True, blames="target")
-_REFUSED = FailureAction(again=True, elsewhere=True, blames="key")
-_PASSING = FailureAction(again=True, elsewhere=True, blames="nobody")
-_FINAL = FailureAction(again=False, elsewhere=False, blames="nobody")
+_BROKEN = FailureAction(retry_same=True, retry_other=True, blame="target")
+_NOT_SUITED = FailureAction(retry_same=False, retry_other=True, blame="target")
+_REFUSED = FailureAction(retry_same=True, retry_other=True, blame="key")
+_TRANSIENT = FailureAction(retry_same=True, retry_other=True, blame="nobody")
+_FINAL = FailureAction(retry_same=False, retry_other=False, blame="nobody")
 
-CROWDED = FailureAction(again=False, elsewhere=True, blames="nobody")
+AT_CAPACITY = FailureAction(retry_same=False, retry_other=True, blame="nobody")
 """What it means that our own limits let nothing more through to a target."""
 
 CAUSES: Mapping[FailureCause, FailureAction] = {
     "connect": _BROKEN,  # U01, U02, U03
-    "tls": _UNFIT,  # U05: the same handshake fails again, but another server has another certificate
+    "tls": _NOT_SUITED,  # U05: the same handshake fails again, but another server has another certificate
     "timeout": _BROKEN,  # U02, U07, U08; but see `Retry.timeouts`
     "closed": _BROKEN,  # U06, U11, U12, U46; but see `Retry.resend`
-    "protocol": _UNFIT,  # U42, U43, U44, U45: a server that speaks no HTTP will not learn it
-    "too_large": _UNFIT,  # U27, U36
+    "protocol": _NOT_SUITED,  # U42, U43, U44, U45: a server that speaks no HTTP will not learn it
+    "too_large": _NOT_SUITED,  # U27, U36
     "garbled": _BROKEN,  # U17, U24, U25
     "credentials": _REFUSED,  # U40
     "forbidden": _REFUSED,  # U40
-    "exhausted": _PASSING,  # K17: we are out of descriptors, which says nothing of any server
+    "exhausted": _TRANSIENT,  # K17: we are out of descriptors, which says nothing of any server
 }
 """What became of a request to which the server gave no answer in words of its own."""
 
-STATUSES: Mapping[int, FailureAction] = {425: _PASSING}
+STATUSES: Mapping[int, FailureAction] = {425: _TRANSIENT}
 """U38: what the status says, and no kind does (RFC 8470 section 5.2)."""
 
 KINDS: Mapping[FailureKind, FailureAction] = {
@@ -69,7 +69,7 @@ KINDS: Mapping[FailureKind, FailureAction] = {
     "billing": _REFUSED,
     "permission": _REFUSED,
     "not_found": _FINAL,  # U41
-    "conflict": _PASSING,
+    "conflict": _TRANSIENT,
     "too_large": _FINAL,
     "unsupported": _FINAL,
     "rate_limit": _REFUSED,  # U37: the quota is the key's
@@ -84,7 +84,7 @@ KINDS: Mapping[FailureKind, FailureAction] = {
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
 """Codes of a refusal by a filter in front of the model: Azure's, and OpenAI's."""
 
-_HALF_WAY = frozenset({"timeout", "closed", "protocol", "too_large", "garbled"})
+_MAY_HAVE_RUN = frozenset({"timeout", "closed", "protocol", "too_large", "garbled"})
 """Causes that leave open whether the server has done the work."""
 
 
@@ -93,20 +93,20 @@ def judge(
 ) -> FailureAction:
     """Return what a target's `failure`, told before anything of an answer was passed on, means for another try.
 
-    `sent` is false where the request provably did not reach it, if the failure itself does not say so (`unsent`);
+    `sent` is false where the request provably did not reach it, if the failure itself does not say so (`not_sent`);
     `retry` and `fallback_on` are what the operator wishes. How often, how soon and whether there is somebody else to
     ask is decided elsewhere.
     """
     verdict = _row(failure)
-    if failure.unsent or not sent:
+    if failure.not_sent or not sent:
         if failure.cause == "protocol":  # what was to be sent is no HTTP: nobody there is to blame
-            verdict = CROWDED
-    elif failure.cause in _HALF_WAY:
-        verdict = _half_way(failure, verdict, retry or Retry())
-    if failure.futile:  # it is this request that fails
-        return replace(verdict, again=False, blames="nobody")
+            verdict = AT_CAPACITY
+    elif failure.cause in _MAY_HAVE_RUN:
+        verdict = _after_send(failure, verdict, retry or Retry())
+    if failure.non_retryable:  # it is this request that fails
+        return replace(verdict, retry_same=False, blame="nobody")
     if verdict == _FINAL and failure.kind != "cancelled" and not reasons(failure).isdisjoint(fallback_on):
-        return replace(verdict, elsewhere=True)
+        return replace(verdict, retry_other=True)
     return verdict
 
 
@@ -122,10 +122,10 @@ def _row(failure: Failure) -> FailureAction:
     return found or KINDS[failure.kind]
 
 
-def _half_way(failure: Failure, verdict: FailureAction, retry: Retry) -> FailureAction:
+def _after_send(failure: Failure, verdict: FailureAction, retry: Retry) -> FailureAction:
     """Return what is left of `verdict` where the work may have been done, and would be done twice (U06)."""
     if not retry.resend:
-        return replace(verdict, again=False, elsewhere=False)
+        return replace(verdict, retry_same=False, retry_other=False)
     if failure.cause == "timeout" and not retry.timeouts:
-        return replace(verdict, again=False)
+        return replace(verdict, retry_same=False)
     return verdict

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from xenoglot.model.failure import Failure
 
-FIRST_REST = 10.0
+FIRST_COOLDOWN = 10.0
 """Seconds for which a refused key rests; twice as long each time it is refused again ..."""
-LONGEST_REST = 600.0
+LONGEST_COOLDOWN = 600.0
 """... up to this, so that a key that was paid for, or put right, is found again."""
-USUAL_COOL = 1.0
+DEFAULT_RATE_LIMIT_COOLDOWN = 1.0
 """Seconds for which a key rests whose quota is used up, where nothing is said; it doubles likewise ..."""
-LONGEST_COOL = 60.0
+LONGEST_RATE_LIMIT_COOLDOWN = 60.0
 """... up to this."""
 
 _MOST_DOUBLINGS = 30
@@ -35,14 +35,14 @@ class _Key:
         self.picked = 0
 
     @property
-    def until(self) -> float:
+    def usable_at(self) -> float:
         """When it may be used again."""
         return max(self.cool_until, self.refused_until)
 
     @property
     def last_resort(self) -> float:
         """When it may be used if nothing else is left: a refusal that may be the request's own holds nobody up."""
-        return self.cool_until if self.doubtful or self.refused_until == -inf else self.until
+        return self.cool_until if self.doubtful or self.refused_until == -inf else self.usable_at
 
 
 class KeyPool:
@@ -62,28 +62,32 @@ class KeyPool:
         """
         if len(self._keys) == 1:
             return 0 if now >= self._keys[0].last_resort else None
-        usable = [index for index, key in enumerate(self._keys) if now >= key.until]
+        usable = [index for index, key in enumerate(self._keys) if now >= key.usable_at]
         if not usable:
             usable = [index for index, key in enumerate(self._keys) if now >= key.last_resort]
         if not usable:
             return None
-        index = self._home(usable, affinity) if affinity is not None else self._idlest(usable, busy)
+        index = self._preferred(usable, affinity) if affinity is not None else self._least_recent(usable, busy)
         self._picks += 1
         self._keys[index].picked = self._picks
         return index
 
-    def _home(self, usable: Sequence[int], affinity: str) -> int:
+    def _preferred(self, usable: Sequence[int], affinity: str) -> int:
         return int(rendezvous(affinity, {str(index): 1.0 for index in usable})[0])
 
-    def _idlest(self, usable: Sequence[int], busy: Sequence[int]) -> int:
+    def _least_recent(self, usable: Sequence[int], busy: Sequence[int]) -> int:
         return min(usable, key=lambda index: (busy[index] if index < len(busy) else 0, self._keys[index].picked))
 
-    def blame(self, index: int, failure: Failure, now: float) -> None:
-        """Let a key rest for a failure that was its own (`Verdict.blames`), as long as such a failure takes."""
+    def on_failure(self, index: int, failure: Failure, now: float) -> None:
+        """Let a key rest for a failure that was its own (`FailureAction.blame`), as long as such a failure takes."""
         if failure.kind == "rate_limit":
             key = self._keys[index]
             asked = failure.retry_after
-            wait = _doubled(USUAL_COOL, key.strikes, LONGEST_COOL) if asked is None else min(asked, LONGEST_REST)
+            wait = (
+                _doubled(DEFAULT_RATE_LIMIT_COOLDOWN, key.strikes, LONGEST_RATE_LIMIT_COOLDOWN)
+                if asked is None
+                else min(asked, LONGEST_COOLDOWN)
+            )
             self.cool(index, now + wait)
             key.strikes += 1
         else:
@@ -101,11 +105,11 @@ class KeyPool:
         no other is left: else one client could lock all others out.
         """
         key = self._keys[index]
-        key.refused_until = now + _doubled(FIRST_REST, key.strikes, LONGEST_REST)
+        key.refused_until = now + _doubled(FIRST_COOLDOWN, key.strikes, LONGEST_COOLDOWN)
         key.doubtful = not sure
         key.strikes += 1
 
-    def restored(self, index: int) -> None:
+    def on_success(self, index: int) -> None:
         """It was taken: what was held against it is forgotten, but for a quota that is used up."""
         key = self._keys[index]
         key.strikes = 0
@@ -113,10 +117,10 @@ class KeyPool:
 
     def clear_at(self, now: float, *, but: int | None = None) -> float:
         """Return when nothing is held against some key other than `but`: `now`, if there is one; `inf`, if none."""
-        others = (key.until for index, key in enumerate(self._keys) if index != but)
+        others = (key.usable_at for index, key in enumerate(self._keys) if index != but)
         return max(now, min(others, default=inf))
 
-    def soonest(self) -> int:
+    def earliest_index(self) -> int:
         """Return the place of the key that has rested longest of what it was to: for a target that must be asked."""
         return min(range(len(self._keys)), key=lambda index: self._keys[index].last_resort)
 

@@ -104,7 +104,7 @@ def command_prefix(command: str) -> str:
     command = command.strip()
     if _UNSAFE.search(command):
         return "command_injection_detected"
-    words = _words(command)
+    words = _split_command(command)
     if not words or "=" in words[0]:
         return "none"
     if words[0] in _WITH_SUBCOMMAND and len(words) > 1 and not words[1].startswith("-"):
@@ -114,7 +114,7 @@ def command_prefix(command: str) -> str:
 
 def file_paths(command: str) -> list[str]:
     """Return the files that a command shows, by its arguments; none for a command that is not known to show files."""
-    words = _words(command.strip())
+    words = _split_command(command.strip())
     if not words or _UNSAFE.search(command):
         return []
     arguments: list[str] = []
@@ -129,7 +129,7 @@ def file_paths(command: str) -> list[str]:
     return arguments[patterns:] if words[0] in _SEARCHING else []
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError:  # a quote without its partner

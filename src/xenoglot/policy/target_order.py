@@ -86,20 +86,20 @@ def _ranked(
     chance: float,
     affinity: str | None,
 ) -> list[TargetCandidate]:
-    drawn = _drawn(tier, f"{chance!r}" if affinity is None else affinity)
+    drawn = _by_rendezvous(tier, f"{chance!r}" if affinity is None else affinity)
     if strategy == "weighted" or (strategy == "fastest" and chance < EXPLORED):
         return drawn
     given = [candidate for candidate in drawn if candidate.weight > 0]
     spare = [candidate for candidate in drawn if candidate.weight <= 0]
-    costs = _busyness(given, loads) if strategy == "least_busy" else _slowness(given, loads)
+    costs = _load_costs(given, loads) if strategy == "least_busy" else _latency_costs(given, loads)
     best = sorted(given, key=lambda candidate: costs[candidate.index])  # of equals the first drawn stays first
-    if affinity is not None and given and _bearable(strategy, costs, given[0]):
+    if affinity is not None and given and _within_margin(strategy, costs, given[0]):
         best.remove(given[0])
         best.insert(0, given[0])
     return best + spare
 
 
-def _drawn(tier: Sequence[TargetCandidate], key: str) -> list[TargetCandidate]:
+def _by_rendezvous(tier: Sequence[TargetCandidate], key: str) -> list[TargetCandidate]:
     """Return the candidates by rendezvous; of two with one name the second is told apart by that."""
     named: dict[str, TargetCandidate] = {}
     for candidate in tier:
@@ -110,11 +110,11 @@ def _drawn(tier: Sequence[TargetCandidate], key: str) -> list[TargetCandidate]:
     return [named[name] for name in rendezvous(key, {name: one.weight for name, one in named.items()})]
 
 
-def _busyness(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLoad]) -> dict[int, float]:
+def _load_costs(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLoad]) -> dict[int, float]:
     return {one.index: loads.get(one.index, IDLE).running / one.weight for one in tier}
 
 
-def _slowness(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLoad]) -> dict[int, float]:
+def _latency_costs(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLoad]) -> dict[int, float]:
     """Return the wait to expect at each; one of which nothing is known promises half of the shortest, to be tried."""
     known = [load.latency for one in tier if (load := loads.get(one.index, IDLE)).latency is not None]
     promised = min(known) / 2 if known else 1.0
@@ -126,7 +126,7 @@ def _slowness(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLoad]) 
     return costs
 
 
-def _bearable(strategy: Strategy, costs: Mapping[int, float], home: TargetCandidate) -> bool:
+def _within_margin(strategy: Strategy, costs: Mapping[int, float], home: TargetCandidate) -> bool:
     """Return whether a group stays at home: the cache is worth some wait, but not any."""
     cost = costs[home.index]
     if strategy == "least_busy":

@@ -78,7 +78,7 @@ class Batches:
         """Return a batch."""
         return await self._database.read(_get(owner, name))
 
-    async def listed(self, owner: str, kind: str, window: Window) -> list[Batch]:
+    async def list_page(self, owner: str, kind: str, window: Window) -> list[Batch]:
         """Return batches of one kind; none behind one that is not there."""
         return await self._database.read(_listed(owner, kind, window))
 
@@ -133,11 +133,11 @@ class Batches:
         """Keep what became of a request; return whether the process still has the batch."""
         return await self._database.write(_settle(process, batch, request, result))
 
-    async def leave(self, process: str, batch: Batch, results: Sequence[tuple[int, bytes]]) -> bool:
+    async def record_abandoned(self, process: str, batch: Batch, results: Sequence[tuple[int, bytes]]) -> bool:
         """Keep that requests were left without an answer; return whether the process still has the batch."""
         return await self._database.write(_leave(process, batch, results))
 
-    async def parts(self, owner: str, name: str) -> dict[str, int]:
+    async def part_ids(self, owner: str, name: str) -> dict[str, int]:
         """Return how many bytes the results of a batch are, by outcome."""
         return await self._database.read(_parts(owner, name))
 

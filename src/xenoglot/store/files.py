@@ -46,7 +46,7 @@ class Files:
         """Return what is known of a file."""
         return await self._database.read(_get(owner, name, now))
 
-    async def listed(self, owner: str, window: Window, now: float, purpose: str | None = None) -> list[StoredFile]:
+    async def list_page(self, owner: str, window: Window, now: float, purpose: str | None = None) -> list[StoredFile]:
         """Return files, of one purpose if that is said; none behind one that is not there."""
         return await self._database.read(_listed(owner, window, now, purpose))
 

@@ -22,7 +22,7 @@ KINDS = ("sqlite", "sqlite:///PATH", "postgresql://...", "memory", OFF)
 _POSTGRES = ("postgresql", "postgres")
 
 
-def place_problem(url: str) -> str | None:
+def location_problem(url: str) -> str | None:
     """Return what is wrong with the URL of a store; nothing of it is repeated, since it may hold a password."""
     if url in ("sqlite", "memory", OFF):
         return None
@@ -42,14 +42,14 @@ def open_store(url: str, environ: Mapping[str, str]) -> Store | None:
     Raises:
         ConfigurationError: the URL is none, or what it needs is not installed.
     """
-    if problem := place_problem(url):
+    if problem := location_problem(url):
         raise ConfigurationError(f"the store's URL: {problem}")
     if url == OFF:
         return None
     if url == "memory":
         return Memory()
     if url == "sqlite":
-        return SQLite(usual_path(environ))
+        return SQLite(default_path(environ))
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return SQLite(Path(unquote(parts.path)))
@@ -58,7 +58,7 @@ def open_store(url: str, environ: Mapping[str, str]) -> Store | None:
     return Postgres(url)
 
 
-def usual_path(environ: Mapping[str, str]) -> Path:
+def default_path(environ: Mapping[str, str]) -> Path:
     """Return where the file is that nobody chose a place for (XDG Base Directory Specification)."""
     base = environ.get("XDG_DATA_HOME") or ""
     folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".local" / "share"

@@ -54,7 +54,7 @@ class Postgres(SQLStore):
         """Run statements in one transaction."""
         return await self._transact(steps)
 
-    def has_past(self) -> bool:
+    def has_history(self) -> bool:
         """Whether it is somebody else's too: it is."""
         return True
 
@@ -74,7 +74,7 @@ class Postgres(SQLStore):
             async with pool.acquire(timeout=TIMEOUT) as connection, connection.transaction():
                 return await _run(connection, steps)
         except (self._asyncpg.PostgresError, self._asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise StoreError(f"the store failed: {_told(error)}") from error
+            raise StoreError(f"the store failed: {_error_text(error)}") from error
 
     async def _open(self) -> asyncpg.Pool[asyncpg.Record]:
         async with self._opening:
@@ -137,6 +137,6 @@ def _nothing() -> Steps[None]:
     yield Statement("SELECT 1")
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """Return the class of what went wrong: messages of the server can quote values, and addresses."""
     return type(error).__name__

@@ -21,7 +21,7 @@ from xenoglot.store.records import UNDONE, Stored, StoreError
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
-    from xenoglot.store.records import Order, Place, Window
+    from xenoglot.store.records import Order, ReasoningKey, Window
 
 Value: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = "Sequence[JSON]"
@@ -223,7 +223,7 @@ def item(owner: str, item: str) -> Steps[JSON]:
     return next((found for found in output if _id(found) == item), None)
 
 
-def keep(owner: str, key: str, backend: str, payload: bytes, now: float) -> Steps[None]:
+def put_cached(owner: str, key: str, backend: str, payload: bytes, now: float) -> Steps[None]:
     """Put something into the vault, in place of what was there."""
     yield Statement(
         "INSERT INTO vault (owner, name, backend, created, payload, size) VALUES ($1, $2, $3, $4, $5, $6)"
@@ -233,7 +233,7 @@ def keep(owner: str, key: str, backend: str, payload: bytes, now: float) -> Step
     )
 
 
-def recall(owner: str, key: str, backend: str) -> Steps[bytes | None]:
+def get_cached(owner: str, key: str, backend: str) -> Steps[bytes | None]:
     """Return what is in the vault."""
     rows = yield Statement(
         "SELECT payload FROM vault WHERE owner = $1 AND name = $2 AND backend = $3", (owner, key, backend)
@@ -241,10 +241,10 @@ def recall(owner: str, key: str, backend: str) -> Steps[bytes | None]:
     return rows[0][0] if rows else None
 
 
-def swap(place: Place, before: bytes | None, after: bytes | None, now: float) -> Steps[bool]:
+def swap(place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> Steps[bool]:
     """Put `after` into the vault in place of `before`, if that is there; return whether it was. `None` is nothing."""
     if before is None and after is None:
-        return (yield from recall(*place)) is None
+        return (yield from get_cached(*place)) is None
     if before is None:
         rows = yield Statement(
             "INSERT INTO vault (owner, name, backend, created, payload, size) VALUES ($1, $2, $3, $4, $5, $6)"

@@ -11,17 +11,17 @@ from xenoglot.model.json import JSON, JSONObject
 
 Order: TypeAlias = Literal["asc", "desc"]
 
-Place: TypeAlias = tuple[str, str, str]
+ReasoningKey: TypeAlias = tuple[str, str, str]
 """Where something is in the vault: its owner, its key, and the backend that it is for."""
 
 UNDONE = ("queued", "in_progress")
 """The statuses of an answer that somebody is still at work on."""
 
 
-ONCE = "(idempotency)"
+IDEMPOTENCY = "(idempotency)"
 """The `backend` of what the vault holds for requests that must be answered once."""
 
-ONCE_SECONDS = 86_400.0
+IDEMPOTENCY_SECONDS = 86_400.0
 """How long that is held, unless everything is held for less."""
 
 

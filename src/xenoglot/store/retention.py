@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.store import batches, conversations, files, queries
 from xenoglot.store.files import UNFINISHED
 from xenoglot.store.queries import Statement, Steps
-from xenoglot.store.records import ONCE, ONCE_SECONDS
+from xenoglot.store.records import IDEMPOTENCY, IDEMPOTENCY_SECONDS
 
 if TYPE_CHECKING:
     from xenoglot.store.records import Retention
@@ -27,7 +27,7 @@ def sweep(now: float, retention: Retention, batch: int) -> Steps[int]:
     return (yield from _shrink(now, retention.max_bytes, batch))
 
 
-def held(owner: str) -> Steps[int]:
+def protected_bytes(owner: str) -> Steps[int]:
     """Return how many bytes of an owner's are never forgotten as they are: batches under way, and unfinished files."""
     rows = yield Statement(
         "SELECT (SELECT COALESCE(SUM(size), 0) FROM batch WHERE owner = $1 AND ended IS NULL)"
@@ -85,7 +85,8 @@ _KINDS = (
     (
         (
             "SELECT owner, name, backend, size, created FROM vault"  # noqa: S608  constants
-            f" WHERE (created < $1 OR (backend = '{ONCE}' AND created < CAST($3 AS DOUBLE PRECISION) - {ONCE_SECONDS}))"
+            f" WHERE (created < $1 OR (backend = '{IDEMPOTENCY}'"
+            f" AND created < CAST($3 AS DOUBLE PRECISION) - {IDEMPOTENCY_SECONDS}))"
             " AND created <= CAST($3 AS DOUBLE PRECISION) ORDER BY created LIMIT $2"
         ),
         _forget,

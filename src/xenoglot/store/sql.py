@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xenoglot.store.batches import Batches
     from xenoglot.store.files import Files
     from xenoglot.store.queries import Steps
-    from xenoglot.store.records import Conversation, Place, Retention, Stored, Window
+    from xenoglot.store.records import Conversation, ReasoningKey, Retention, Stored, Window
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class SQLStore(ABC):
         """Run statements in one transaction, which stands when this returns, and leaves nothing if it raises."""
 
     @abstractmethod
-    def has_past(self) -> bool:
+    def has_history(self) -> bool:
         """Whether something can be in it that was kept before this process began."""
 
     @abstractmethod
@@ -136,23 +136,23 @@ class SQLStore(ABC):
         """Let go of a conversation."""
         await self.write(conversations.unlock(owner, conversation, holder))
 
-    async def keep(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
+    async def put_cached(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
         """Put something into the vault."""
-        await self.write(queries.keep(owner, key, backend, payload, now))
+        await self.write(queries.put_cached(owner, key, backend, payload, now))
 
-    async def recall(self, owner: str, key: str, backend: str) -> bytes | None:
+    async def get_cached(self, owner: str, key: str, backend: str) -> bytes | None:
         """Return what is in the vault under that key for that backend."""
-        return await self.read(queries.recall(owner, key, backend))
+        return await self.read(queries.get_cached(owner, key, backend))
 
-    async def swap(self, place: Place, before: bytes | None, after: bytes | None, now: float) -> bool:
+    async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
         """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was."""
         return await self.write(queries.swap(place, before, after, now))
 
-    async def held(self, owner: str) -> int:
+    async def protected_bytes(self, owner: str) -> int:
         """Return how many bytes of an owner's cannot be forgotten now: batches under way, and unfinished files."""
         from xenoglot.store import retention  # noqa: PLC0415  as below
 
-        return await self.read(retention.held(owner))
+        return await self.read(retention.protected_bytes(owner))
 
     async def sweep(self, now: float, limits: Retention, batch: int) -> int:
         """Forget at most `batch` things that are too old or too many; return how many. 0: there are none."""

@@ -60,7 +60,7 @@ class SQLite(SQLStore):
         """Run statements in one transaction."""
         return await self._in_thread(lambda: self._transact(steps, "IMMEDIATE"))
 
-    def has_past(self) -> bool:
+    def has_history(self) -> bool:
         """Whether there is a file."""
         return self._path != MEMORY and Path(self._path).exists()
 
@@ -83,7 +83,7 @@ class SQLite(SQLStore):
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(_told(error)) from error
+            raise StoreError(_error_text(error)) from error
 
     def _transact(self, steps: Steps[T], kind: Literal["DEFERRED", "IMMEDIATE"]) -> T:
         connection = self._open()
@@ -170,7 +170,7 @@ def _execute(connection: sqlite3.Connection, statement: Statement) -> Sequence[R
     return connection.execute(sql, tuple(statement.values)).fetchall()
 
 
-def _told(error: sqlite3.Error | OSError) -> str:
+def _error_text(error: sqlite3.Error | OSError) -> str:
     """Return what went wrong, without the values of the statement, which SQLite's messages do not quote."""
     if isinstance(error, OSError):
         return f"the store's file cannot be opened: {os.strerror(error.errno or 0)}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.batches import Batches
     from xenoglot.store.files import Files
-    from xenoglot.store.records import Conversation, Place, Retention, Stored, Window
+    from xenoglot.store.records import Conversation, ReasoningKey, Retention, Stored, Window
 
 
 class Store(Protocol):
@@ -30,7 +30,7 @@ class Store(Protocol):
         """The batches that clients keep."""
         ...
 
-    def has_past(self) -> bool:
+    def has_history(self) -> bool:
         """Whether something can be in it that was kept before this process began; it is not opened to see that."""
         ...
 
@@ -121,22 +121,22 @@ class Store(Protocol):
         """Let go of a conversation."""
         ...
 
-    async def keep(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
+    async def put_cached(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
         """Put something into the vault."""
         ...
 
-    async def recall(self, owner: str, key: str, backend: str) -> bytes | None:
+    async def get_cached(self, owner: str, key: str, backend: str) -> bytes | None:
         """Return what is in the vault under that key for that backend."""
         ...
 
-    async def swap(self, place: Place, before: bytes | None, after: bytes | None, now: float) -> bool:
+    async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
         """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was.
 
         Of several that try at once one succeeds.
         """
         ...
 
-    async def held(self, owner: str) -> int:
+    async def protected_bytes(self, owner: str) -> int:
         """Return how many bytes of an owner's cannot be forgotten now: batches under way, and unfinished files."""
         ...
 

@@ -89,7 +89,7 @@ def called(arguments: str, name: str = "age", id: str = "call_1") -> ToolCall:  
 
 
 def failed(message: str, *, futile: bool = False) -> Failure:
-    return Failure(kind="upstream", message=message, futile=futile)
+    return Failure(kind="upstream", message=message, non_retryable=futile)
 
 
 class RequestOutcome:

@@ -47,7 +47,11 @@ def drop(tasks: Sequence[asyncio.Task[Lease]]) -> None:
 
 def is_idle(limits: MemoryLimiter) -> bool:
     """Whether nobody waits, and nobody holds anything."""
-    return not len(limits._room) and not limits._futures and not any(r.held for r in limits._room.ledger.rooms.values())
+    return (
+        not len(limits._room)
+        and not limits._futures
+        and not any(r.slots_used for r in limits._room.ledger.scopes.values())
+    )
 
 
 @leakless
@@ -179,7 +183,7 @@ async def test_k07_what_is_given_back_is_given_back_once() -> None:
     assert states([third, fourth]) == "ir"
     other.drop()
     drop([third])
-    assert limits._room.ledger.rooms["key:a"].tokens[0].used(limits.clock()) == 8
+    assert limits._room.ledger.scopes["key:a"].tokens[0].used(limits.clock()) == 8
 
 
 async def test_nothing_is_done_where_nothing_is_limited() -> None:
@@ -187,7 +191,7 @@ async def test_nothing_is_done_where_nothing_is_limited() -> None:
     lease = await limits.enter([], owner="a", tokens=1)
     await lease.leave(1)
     lease.drop()
-    assert (lease is UNLIMITED, limits._room.ledger.rooms) == (True, {})
+    assert (lease is UNLIMITED, limits._room.ledger.scopes) == (True, {})
     await limits.aclose()
 
 

@@ -30,7 +30,7 @@ def greeting() -> Backend:
 def held(running: RunningGateway) -> dict[str, int]:
     """What is held of each limit, by kind."""
     limiter = running.gateway.limiter
-    return {name.partition(":")[0]: room.held for name, room in limiter._room.ledger.rooms.items()}  # type: ignore[attr-defined]
+    return {name.partition(":")[0]: usage.slots_used for name, usage in limiter._room.ledger.scopes.items()}  # type: ignore[attr-defined]
 
 
 def request(running: RunningGateway, path: str = "/v1/chat/completions", key: str = "one") -> GatewayResponse:
@@ -61,7 +61,7 @@ def test_k07_tokens_that_were_not_used_come_back(gateway_server: Callable[..., R
     limits = LimitSettings(tokens=("1100/1h",))
     running = gateway_server({"a": greeting()}, config_for("a", **of_clients(limits)))
     assert [request(running).status for _ in range(5)] == [200] * 5
-    (room,) = running.gateway.limiter._room.ledger.rooms.values()  # type: ignore[attr-defined]
+    (room,) = running.gateway.limiter._room.ledger.scopes.values()  # type: ignore[attr-defined]
     assert room.tokens[0].used(running.gateway.limiter.clock()) == 5 * 7  # type: ignore[attr-defined]
 
 

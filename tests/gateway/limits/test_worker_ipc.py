@@ -50,8 +50,8 @@ async def workers(path: str, count: int = 2) -> AsyncGenerator[tuple[MemoryLimit
 
 def held(parent: MemoryLimiter, scope: Scope = PLACES) -> int:
     """How many places the parent thinks are held."""
-    room = parent._room.ledger.rooms.get(scope.name)
-    return 0 if room is None else room.held
+    room = parent._room.ledger.scopes.get(scope.name)
+    return 0 if room is None else room.slots_used
 
 
 async def tried(worker: SharedLimiter, scope: Scope, tokens: int = 0) -> Lease | None:

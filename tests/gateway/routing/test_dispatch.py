@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.reservation import Reservation
 
 DOWN = Failure(
-    kind="upstream", message="connection error: the upstream cannot be reached", cause="connect", unsent=True
+    kind="upstream", message="connection error: the upstream cannot be reached", cause="connect", not_sent=True
 )
 BROKEN = Failure(kind="upstream", message="connection lost: the upstream closed it", cause="closed")
 BUSY = Failure(kind="overloaded", message="busy", status=503)
@@ -159,12 +159,12 @@ async def test_somebody_answers(answers: dict[str, Sequence[Outcome]], trace: li
         pytest.param({"a": [TLS]}, ["a"], TLS, id="U05-not-again"),
         pytest.param({"a": [LATE]}, ["a"], LATE, id="U07-not-again"),
         pytest.param({"a": [LATER]}, ["a"], LATER, id="U37-too-long-a-wait"),
-        pytest.param({"a": [REFUSED]}, ["a"], replace(REFUSED, futile=True), id="U40-futile-for-the-client"),
-        pytest.param({"a": [FORBIDDEN]}, ["a"], replace(FORBIDDEN, futile=True), id="U40-forbidden-alike"),
+        pytest.param({"a": [REFUSED]}, ["a"], replace(REFUSED, non_retryable=True), id="U40-futile-for-the-client"),
+        pytest.param({"a": [FORBIDDEN]}, ["a"], replace(FORBIDDEN, non_retryable=True), id="U40-forbidden-alike"),
         pytest.param(
             {"a": [DOWN], "b": [BUSY]},
             ["a", "b", 0.25, "b"],
-            replace(BUSY, futile=True),
+            replace(BUSY, non_retryable=True),
             id="K04-R-all-down-is-the-last-failure-and-futile",
         ),
     ],
@@ -225,7 +225,7 @@ async def test_k01_clients_are_told_once_nothing_more_can_be_afforded() -> None:
     stage = ScriptedTargets(a=[BUSY])
     retry = Retry(budget=0.0, budget_floor=0)
     stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=retry)})
-    assert await stage.fails() == replace(BUSY, futile=True)
+    assert await stage.fails() == replace(BUSY, non_retryable=True)
     assert stage.trace.count("a") == 1
 
 

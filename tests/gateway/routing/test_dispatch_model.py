@@ -43,7 +43,7 @@ TURNS = 40
 """Turns of the loop in which everything that is ready has happened."""
 
 FAILURES = (
-    Failure(kind="upstream", message="x", cause="connect", unsent=True),
+    Failure(kind="upstream", message="x", cause="connect", not_sent=True),
     Failure(kind="upstream", message="x", cause="closed"),
     Failure(kind="upstream", message="x", cause="credentials"),
     Failure(kind="upstream", message="x", cause="forbidden"),
@@ -238,8 +238,8 @@ class DispatchMachine(RuleBasedStateMachine):
             assert health.breaker is not None
             assert len(health.breaker._probes) <= health.running
         assert sum(ward.of(route).running for route in self.plan.routes) <= len(under_way)
-        rooms = self.dispatcher.limiter._room.ledger.rooms  # type: ignore[attr-defined]
-        held = {name: room.held for name, room in rooms.items()}
+        rooms = self.dispatcher.limiter._room.ledger.scopes  # type: ignore[attr-defined]
+        held = {name: room.slots_used for name, room in rooms.items()}
         assert held.get("upstream:b", 0) <= min(2, ward.of(self.plan.routes[1]).running)
         assert held.get("key:", 0) <= min(4, len(under_way))
 

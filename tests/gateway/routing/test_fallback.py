@@ -272,7 +272,7 @@ class Counter(Scripted):
 
 
 DOWN = Failure(
-    kind="upstream", message="connection error: the upstream cannot be reached", cause="connect", unsent=True
+    kind="upstream", message="connection error: the upstream cannot be reached", cause="connect", not_sent=True
 )
 
 

@@ -317,7 +317,7 @@ def test_a_store_that_fails_keeps_nobody_from_asking(monkeypatch: pytest.MonkeyP
         raise StoreError("gone")
 
     backends = PreservingBackends()
-    for name in ("keep", "recall"):
+    for name in ("put_cached", "get_cached"):
         monkeypatch.setattr(backends.store, name, fail)
     backends.answer(THOUGHT, "chat", [ASK])
     assert thoughts(backends.answer(THOUGHT, "chat", CHAT_TURNS)) == []
@@ -334,7 +334,7 @@ def test_it_is_kept_before_the_client_can_know_that_the_answer_is_over() -> None
         *_, key = keys((WEATHER,))
         seen = []
         async for batch in answer.batches:
-            known = await backends.store.recall("ann", key, "main")
+            known = await backends.store.get_cached("ann", key, "main")
             seen.append((any(isinstance(event, Finished) for event in batch), known is not None))
         return [ended == known for ended, known in seen]
 
@@ -478,13 +478,13 @@ def test_what_holds_where_nothing_is_set(host: str, preserve: Preserve | None, *
 def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted look-ups: an upstream without reasoning costs none, however long the history."""
     backends, asked = PreservingBackends(), []
-    recall = backends.store.recall
+    recall = backends.store.get_cached
 
     async def counted(owner: str, key: str, place: str) -> bytes | None:
         asked.append(key)
         return await recall(owner, key, place)
 
-    monkeypatch.setattr(backends.store, "recall", counted)
+    monkeypatch.setattr(backends.store, "get_cached", counted)
     plain = Scripted(answered(WEATHER))
     backends.answer(plain, "chat", [ASK])
     backends.answer(plain, "chat", CHAT_TURNS)

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from xenoglot.policy.limits.admission_queue import (
     LONGEST_RETRY,
-    MOST_PASSED,
+    MOST_OVERTAKEN,
     NEVER,
     SHORTEST_RETRY,
     AdmissionQueue,
@@ -66,7 +66,7 @@ class Crowd(RuleBasedStateMachine):
         """Believe what the room says: whoever it decided about was waiting, and is in or refused."""
         for one in decided:
             assert one.is_decided
-            if one.taken is not None:
+            if one.reservation is not None:
                 assert one in self.waiting
                 self.uses.append(Use(one, self.now))
             self.waiting = [other for other in self.waiting if other is not one]
@@ -78,13 +78,13 @@ class Crowd(RuleBasedStateMachine):
         patience=st.sampled_from([0.0, 1.0, 30.0, 30.0]),
     )
     def come(self, scopes: tuple[Scope, ...], owner: str, tokens: int, patience: float) -> None:
-        one = QueueEntry(scopes=scopes, owner=owner, tokens=tokens, until=self.now + patience)
-        at_once = deepcopy(self.room).come_at_once(scopes, tokens, self.now)
+        one = QueueEntry(scopes=scopes, owner=owner, tokens=tokens, deadline=self.now + patience)
+        at_once = deepcopy(self.room).try_acquire(scopes, tokens, self.now)
         self.waiting.append(one)
-        self.hear(self.room.come(one, self.now))
+        self.hear(self.room.submit(one, self.now))
         lanes = [set(other.lane) for other in self.waiting if other is not one]
         alone = all(lane.isdisjoint(one.lane) for lane in lanes)
-        assert (at_once is not None) == (one.taken is not None and alone)
+        assert (at_once is not None) == (one.reservation is not None and alone)
         if one.failure is not None:
             self.waiting = [other for other in self.waiting if other is not one]
         impossible = any(tokens > window.amount for scope in scopes for window in scope.tokens)
@@ -95,20 +95,20 @@ class Crowd(RuleBasedStateMachine):
     @rule(data=st.data(), used=USED, asked=st.booleans())
     def leave(self, data: st.DataObject, used: int | None, asked: bool) -> None:  # noqa: FBT001  drawn
         use = data.draw(st.sampled_from([use for use in self.uses if use.is_under_way]))
-        assert use.one.taken is not None
+        assert use.one.reservation is not None
         use.is_under_way = False
         use.requests = int(asked)
         use.tokens = use.tokens if used is None else min(use.tokens, used)  # debts are looked at below
         spent = None if used is None else use.tokens
-        self.hear(self.room.leave(use.one.taken, spent, self.now, asked=asked))
-        assert self.room.leave(use.one.taken, 0, self.now, asked=False) == []
+        self.hear(self.room.release(use.one.reservation, spent, self.now, asked=asked))
+        assert self.room.release(use.one.reservation, 0, self.now, asked=False) == []
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
         one = data.draw(st.sampled_from(self.waiting))
         self.waiting = [other for other in self.waiting if other is not one]
-        self.hear(self.room.give_up(one, self.now))
+        self.hear(self.room.cancel(one, self.now))
         assert not one.is_decided
 
     @precondition(lambda self: any(use.is_under_way for use in self.uses))
@@ -117,8 +117,8 @@ class Crowd(RuleBasedStateMachine):
         use = data.draw(st.sampled_from([use for use in self.uses if use.is_under_way]))
         self.uses.remove(use)
         self.waiting.append(use.one)
-        lacks = [Shortage(scope, "places", again=self.now + seconds)]
-        self.hear(self.room.send_back(use.one, lacks, self.now))
+        lacks = [Shortage(scope, "places", check_at=self.now + seconds)]
+        self.hear(self.room.requeue(use.one, lacks, self.now))
         self.waiting = [other for other in self.waiting if other.failure is None]
 
     @rule(seconds=st.integers(1, 24).map(lambda eighths: eighths / 8))
@@ -129,7 +129,7 @@ class Crowd(RuleBasedStateMachine):
             self.now = soonest
             self.hear(self.room.advance(self.now))
         self.now = until
-        for one in [one for one in self.waiting if one.until <= until]:
+        for one in [one for one in self.waiting if one.deadline <= until]:
             self.hear(self.room.expire(one, self.now))
             if one.failure is not None:
                 self.waiting = [other for other in self.waiting if other is not one]
@@ -149,35 +149,35 @@ class Crowd(RuleBasedStateMachine):
     def no_more_are_under_way_than_places(self) -> None:
         for scope in SCOPES:
             assert under_way(self.uses, scope) <= (inf if scope.concurrency is None else scope.concurrency)
-            room = self.room.ledger.rooms.get(scope.name)
-            assert room is None or room.held == under_way(self.uses, scope)
+            room = self.room.ledger.scopes.get(scope.name)
+            assert room is None or room.slots_used == under_way(self.uses, scope)
 
     @invariant()
     def who_waits_is_waited_for(self) -> None:
         assert sorted(one.number for one in self.room) == sorted(one.number for one in self.waiting)
         for scope in SCOPES:
-            assert sum(scope.name in one.lacking for one in self.waiting) <= scope.queue
+            assert sum(scope.name in one.short_of for one in self.waiting) <= scope.queue
 
     @invariant()
     def nobody_waits_for_nothing(self) -> None:
         """Who could come in is in, unless somebody of its lane, or who was passed too often, is before it."""
-        held_up = any(one.passed >= MOST_PASSED for one in self.waiting)
+        held_up = any(one.overtaken >= MOST_OVERTAKEN for one in self.waiting)
         for one in self.waiting:
             first = not any(o.number < one.number for o in self.waiting if (o.owner, o.lane) == (one.owner, one.lane))
-            fits = not self.room.ledger.lacks(one.scopes, one.tokens, self.now)
+            fits = not self.room.ledger.shortages(one.scopes, one.tokens, self.now)
             window = self.room.next_at(self.now)
             assert held_up or not first or not fits or (window is not None and window <= self.now)
 
     def teardown(self) -> None:
         """When all have left, and time has passed, nothing is used of anything."""
         for one in list(self.waiting):
-            self.hear(self.room.give_up(one, self.now))
+            self.hear(self.room.cancel(one, self.now))
             self.waiting = [other for other in self.waiting if other is not one]
         for use in self.uses:
-            assert use.one.taken is not None
-            self.room.leave(use.one.taken, None, self.now)
+            assert use.one.reservation is not None
+            self.room.release(use.one.reservation, None, self.now)
         assert len(self.room) == 0
-        assert all(room.is_idle(self.now + 100.0) for room in self.room.ledger.rooms.values())
+        assert all(room.is_idle(self.now + 100.0) for room in self.room.ledger.scopes.values())
 
 
 Crowd.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
@@ -185,14 +185,14 @@ test_k06_to_k11_a_crowd = pytest.mark.filterwarnings("default")(Crowd.TestCase)
 
 
 def applicant(owner: str, *scopes: Scope, tokens: int = 0, until: float = 30.0) -> QueueEntry:
-    return QueueEntry(scopes=scopes, owner=owner, tokens=tokens, until=until)
+    return QueueEntry(scopes=scopes, owner=owner, tokens=tokens, deadline=until)
 
 
 def come(room: AdmissionQueue, *people: QueueEntry, now: float = 0.0) -> list[bool]:
     """Let people come; who is in?"""
     for one in people:
-        room.come(one, now)
-    return [one.taken is not None for one in people]
+        room.submit(one, now)
+    return [one.reservation is not None for one in people]
 
 
 def test_k06_a_flood_delays_another_by_one_turn() -> None:
@@ -200,10 +200,10 @@ def test_k06_a_flood_delays_another_by_one_turn() -> None:
     flood = [applicant("flood", place) for _ in range(20)]
     other = applicant("other", place)
     come(room, *flood, other)
-    assert flood[0].taken is not None
-    assert room.leave(flood[0].taken, None, 1.0) == [flood[1]]
-    assert flood[1].taken is not None
-    assert room.leave(flood[1].taken, None, 2.0) == [other]
+    assert flood[0].reservation is not None
+    assert room.release(flood[0].reservation, None, 1.0) == [flood[1]]
+    assert flood[1].reservation is not None
+    assert room.release(flood[1].reservation, None, 2.0) == [other]
 
 
 def test_k06_a_full_queue_has_room_for_another_owner() -> None:
@@ -221,13 +221,13 @@ def test_who_comes_in_at_once_holds_what_others_hold() -> None:
         AdmissionQueue(),
         Scope("key:a", requests=(Window(9, 60.0),), tokens=(Window(9, 60.0),), concurrency=2),
     )
-    first = room.come_at_once((scope,), 4, 0.0)
+    first = room.try_acquire((scope,), 4, 0.0)
     second = applicant("a", scope, tokens=5)
     third = applicant("a", scope, tokens=1)
     assert first is not None
-    assert (come(room, second, third, now=0.0), room.come_at_once((scope,), 0, 0.0)) == ([True, False], None)
-    assert room.leave(first, 3, 1.0) == [third]
-    assert room.leave(first, 3, 1.0) == []
+    assert (come(room, second, third, now=0.0), room.try_acquire((scope,), 0, 0.0)) == ([True, False], None)
+    assert room.release(first, 3, 1.0) == [third]
+    assert room.release(first, 3, 1.0) == []
 
 
 def test_k11_who_waits_for_one_upstream_is_in_nobodys_way_at_another() -> None:
@@ -242,10 +242,10 @@ def test_who_waits_holds_nothing() -> None:
     room = AdmissionQueue()
     first, both, second = applicant("a", x), applicant("b", x, y), applicant("c", y)
     assert come(room, first, both, second) == [True, False, True]
-    assert first.taken is not None
-    assert second.taken is not None
-    assert room.leave(first.taken, None, 1.0) == []
-    assert room.leave(second.taken, None, 1.0) == [both]
+    assert first.reservation is not None
+    assert second.reservation is not None
+    assert room.release(first.reservation, None, 1.0) == []
+    assert room.release(second.reservation, None, 1.0) == [both]
 
 
 def test_k06_small_ones_do_not_keep_a_large_one_out_for_ever() -> None:
@@ -254,12 +254,12 @@ def test_k06_small_ones_do_not_keep_a_large_one_out_for_ever() -> None:
     large = applicant("large", scope, tokens=10, until=1_000.0)
     come(room, large, now=0.125)
     now, passed = 0.25, 0
-    while large.taken is None and now < 100.0:
+    while large.reservation is None and now < 100.0:
         small = applicant("small", scope, tokens=1, until=now)
         passed += come(room, small, now=now)[0]
         room.advance(now)
         now += 0.25
-    assert (large.taken is not None, passed) == (True, 64)
+    assert (large.reservation is not None, passed) == (True, 64)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_what_can_never_be_is_refused_at_once(scope: Scope, tokens: int) -> None
     one = applicant("a", scope, tokens=tokens)
     come(AdmissionQueue(), one)
     assert one.failure is not None
-    assert (one.failure.kind, one.failure.code, one.failure.futile) == ("invalid_request", NEVER, True)
+    assert (one.failure.kind, one.failure.code, one.failure.non_retryable) == ("invalid_request", NEVER, True)
     assert (one.failure.retry_after, "this API key" in one.failure.message) == (None, True)
 
 
@@ -285,25 +285,25 @@ def test_a_window_that_opens_too_late_is_not_waited_for() -> None:
     come(room, applicant("a", scope))
     come(room, late, now=20.0)
     assert late.failure is not None
-    assert (late.failure.kind, late.failure.retry_after, late.refused_by) == ("rate_limit", 40.0, "key")
+    assert (late.failure.kind, late.failure.retry_after, late.rejected_by) == ("rate_limit", 40.0, "key")
 
 
 def test_tokens_that_may_come_back_are_waited_for() -> None:
     room, scope = AdmissionQueue(), Scope("key:a", tokens=(Window(100, 60.0),))
     first, second = applicant("a", scope, tokens=90), applicant("a", scope, tokens=50)
     assert come(room, first, second) == [True, False]
-    assert first.taken is not None
-    assert room.leave(first.taken, 20, 1.0) == [second]
-    assert room.ledger.rooms["key:a"].tokens[0].used(2.0) == 70
+    assert first.reservation is not None
+    assert room.release(first.reservation, 20, 1.0) == [second]
+    assert room.ledger.scopes["key:a"].tokens[0].used(2.0) == 70
 
 
 def test_k07_more_than_reserved_is_owed() -> None:
     room, scope = AdmissionQueue(), Scope("key:a", tokens=(Window(100, 60.0),))
     first = applicant("a", scope, tokens=50)
     come(room, first)
-    assert first.taken is not None
-    room.leave(first.taken, 130, 10.0)
-    assert [room.ledger.rooms["key:a"].tokens[0].free_at(10.0, n) for n in (1, 20, 21)] == [60.0, 60.0, 70.0]
+    assert first.reservation is not None
+    room.release(first.reservation, 130, 10.0)
+    assert [room.ledger.scopes["key:a"].tokens[0].free_at(10.0, n) for n in (1, 20, 21)] == [60.0, 60.0, 70.0]
 
 
 @pytest.mark.parametrize(("held", "expected"), [(0.001, SHORTEST_RETRY), (12.0, None), (1e6, LONGEST_RETRY)])
@@ -312,11 +312,11 @@ def test_who_is_refused_for_want_of_a_place_is_told_when(held: float, expected: 
     now = 0.0
     for _ in range(20):
         come(room, first := applicant("a", scope), now=now)
-        assert first.taken is not None
+        assert first.reservation is not None
         now += held
-        room.leave(first.taken, None, now)
+        room.release(first.reservation, None, now)
     first, second, third = (applicant("a", scope, until=now + 30.0) for _ in range(3))
-    third.until = now
+    third.deadline = now
     come(room, first, second, third, now=now)
     assert third.failure is not None
     assert third.failure.kind == "overloaded"
@@ -329,10 +329,10 @@ def test_a_request_that_was_sent_counts_also_when_it_is_over() -> None:
     room, scope = AdmissionQueue(), Scope("key:a", requests=(Window(1, 60.0),))
     first, second, third = (applicant("a", scope, until=9.0) for _ in range(3))
     come(room, first)
-    assert first.taken is not None
-    room.leave(first.taken, 0, 1.0)
+    assert first.reservation is not None
+    room.release(first.reservation, 0, 1.0)
     assert come(room, second, now=1.0) == [False]
-    room.ledger.give(room.ledger.take([scope], 0, 100.0), 0, 100.0, asked=False)
+    room.ledger.release(room.ledger.reserve([scope], 0, 100.0), 0, 100.0, asked=False)
     assert come(room, third, now=100.0) == [True]
 
 
@@ -345,14 +345,14 @@ def test_k07_who_was_let_in_for_nothing_gives_back_all(way: str) -> None:
     one, other = applicant("a", scope, tokens=9), applicant("b", scope, tokens=9)
     assert come(room, one, other) == [True, False]
     if way == "sent-back":
-        decided = room.send_back(one, [Shortage(scope, "places", again=5.0)], 0.0)
+        decided = room.requeue(one, [Shortage(scope, "places", check_at=5.0)], 0.0)
         assert (decided, room.next_at(0.0)) == ([], 5.0)
     else:
-        assert room.give_up(one, 0.0) == [other]
-        assert other.taken is not None
-        room.leave(other.taken, 0, 0.0, asked=False)
-    books = room.ledger.rooms["key:a"]
-    assert (books.held, books.requests[0].used(1.0), books.tokens[0].used(1.0)) == (0, 0, 0)
+        assert room.cancel(one, 0.0) == [other]
+        assert other.reservation is not None
+        room.release(other.reservation, 0, 0.0, asked=False)
+    books = room.ledger.scopes["key:a"]
+    assert (books.slots_used, books.requests[0].used(1.0), books.tokens[0].used(1.0)) == (0, 0, 0)
     assert room.advance(5.0) == ([one] if way == "sent-back" else [])
 
 
@@ -371,6 +371,6 @@ def test_scopes_of_which_nothing_is_used_are_forgotten() -> None:
     for number in range(5_000):
         one = applicant("a", Scope(f"key:{number}", requests=(Window(1, 1.0),)))
         come(room, one, now=float(number))
-        assert one.taken is not None
-        room.leave(one.taken, None, float(number))
-    assert len(room.ledger.rooms) <= 1025
+        assert one.reservation is not None
+        room.release(one.reservation, None, float(number))
+    assert len(room.ledger.scopes) <= 1025

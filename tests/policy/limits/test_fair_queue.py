@@ -22,7 +22,7 @@ def line(*names: str) -> tuple[FairQueue[One], list[One]]:
     turns: FairQueue[One] = FairQueue()
     people = [One(*name.partition("/")[::2], number) for number, name in enumerate(names)]
     for one in people:
-        turns.join(one)
+        turns.add(one)
     return turns, people
 
 
@@ -49,7 +49,7 @@ def test_k11_lanes_of_one_owner_take_turns() -> None:
 
 def test_who_leaves_had_no_turn() -> None:
     turns, people = line("a", "a", "b")
-    turns.leave(people[0])
+    turns.remove(people[0])
     assert (served(turns), len(turns)) == ([1, 2], 0)
 
 
@@ -58,8 +58,8 @@ def test_who_rejoins_is_where_it_was() -> None:
     turns.serve(people[0])
     turns.serve(people[2])
     turns.serve(people[1])
-    turns.rejoin(people[1])
-    turns.rejoin(people[0])
+    turns.requeue(people[1])
+    turns.requeue(people[0])
     assert served(turns) == [0, 1, 3]
 
 

@@ -46,9 +46,9 @@ def test_k08_a_window_is_what_its_model_is(window: Window, uses: list[tuple[floa
         assert (log.used(now), log.free_at(now, amount)) == (model.used(now), model.free_at(now, amount))
         if log.free_at(now, amount) > now:
             continue
-        entry = log.take(now, amount)
+        entry = log.add(now, amount)
         model.uses.append(WindowEntry(now, now, amount))
-        log.give(entry, returned)
+        log.take_back(entry, returned)
         model.uses[-1].amount -= min(amount, returned)
         assert model.most() <= window.amount
 
@@ -64,7 +64,7 @@ def test_k08_whoever_waits_as_told_fits_then_and_not_before(window: Window, uses
         if free_at > now + wait:
             assert model.used(free_at - 2**-20) + amount > window.amount
         now = free_at
-        log.take(now, amount)
+        log.add(now, amount)
         model.uses.append(WindowEntry(now, now, amount))
         assert model.most() <= window.amount
 
@@ -78,7 +78,7 @@ def test_k08_a_large_window_joins_uses_and_keeps_the_law(uses: list[tuple[int, i
         free_at = log.free_at(now, amount)
         assert model.free_at(now, amount) <= free_at <= model.free_at(now, amount) + window.seconds / MOST_ENTRIES
         if free_at <= now:
-            log.take(now, amount)
+            log.add(now, amount)
             model.uses.append(WindowEntry(now, now, amount))
         assert model.most() <= window.amount
 
@@ -86,7 +86,7 @@ def test_k08_a_large_window_joins_uses_and_keeps_the_law(uses: list[tuple[int, i
 def test_k08_a_huge_limit_needs_bounded_memory() -> None:
     log = WindowUsage(Window(10**15, 60.0))
     for number in range(50_000):
-        log.take(number / 500, 1)
+        log.add(number / 500, 1)
     assert MOST_ENTRIES * 0.9 < len(log) <= MOST_ENTRIES + 2
 
 
@@ -97,17 +97,17 @@ def test_k08_a_huge_limit_needs_bounded_memory() -> None:
 )
 def test_k08_only_a_large_window_joins_uses(amount: int, apart: float, entries: int) -> None:
     log = WindowUsage(Window(amount, 1024.0))
-    log.take(0.0, 1)
-    log.take(apart, 1)
+    log.add(0.0, 1)
+    log.add(apart, 1)
     assert len(log) == entries
 
 
 def test_k08_what_came_to_nothing_needs_no_memory() -> None:
     log = WindowUsage(Window(10, 86_400.0))
-    kept = log.take(0.0, 1)
+    kept = log.add(0.0, 1)
     for number in range(100):
-        log.give(log.take(number, 2), 2)
-    log.give(kept, 1)
+        log.take_back(log.add(number, 2), 2)
+    log.take_back(kept, 1)
     assert (len(log), log.used(200.0)) == (0, 0)
 
 
@@ -118,45 +118,45 @@ def test_k08_nothing_ever_fits_a_limit_of_zero() -> None:
 @pytest.mark.parametrize(("at", "used"), [(59.875, 3), (60.0, 1), (61.0, 0)], ids=["before", "edge", "after"])
 def test_k08_the_edge_of_a_window_is_outside(at: float, used: int) -> None:
     log = WindowUsage(Window(3, 60.0))
-    log.take(0.0, 2)
-    log.take(0.125, 1)
+    log.add(0.0, 2)
+    log.add(0.125, 1)
     assert log.used(at) == used
 
 
 def test_u50_k08_a_clock_that_steps_back_stands_still() -> None:
     log = WindowUsage(Window(2, 60.0))
-    log.take(100.0, 2)
+    log.add(100.0, 2)
     assert (log.used(-1e9), log.free_at(50.0, 1)) == (2, 160.0)
-    log.take(0.0, 1)
+    log.add(0.0, 1)
     assert (log.used(159.0), log.used(160.0)) == (3, 0)
 
 
 def test_k07_what_is_out_of_the_window_cannot_be_given_back() -> None:
     log = WindowUsage(Window(10, 60.0))
-    old = log.take(0.0, 4)
-    log.take(60.0, 4)
-    log.give(old, 4)
+    old = log.add(0.0, 4)
+    log.add(60.0, 4)
+    log.take_back(old, 4)
     assert log.used(60.0) == 4
 
 
 def test_k07_more_than_was_taken_cannot_be_given_back() -> None:
     log = WindowUsage(Window(10, 60.0))
-    entry = log.take(0.0, 4)
-    log.give(entry, 9)
-    log.give(entry, 9)
+    entry = log.add(0.0, 4)
+    log.take_back(entry, 9)
+    log.take_back(entry, 9)
     assert log.used(0.0) == 0
 
 
 def test_what_was_used_beyond_the_limit_counts() -> None:
     log = WindowUsage(Window(10, 60.0))
-    log.take(0.0, 10)
-    log.take(10.0, 5)
+    log.add(0.0, 10)
+    log.add(10.0, 5)
     assert [log.free_at(10.0, amount) for amount in (0, 5, 6)] == [60.0, 60.0, 70.0]
 
 
 def test_a_log_follows_another() -> None:
     older, newer = WindowUsage(Window(10, 60.0)), WindowUsage(Window(4, 30.0))
-    older.take(0.0, 3)
-    older.take(40.0, 3)
-    newer.follow(older)
+    older.add(0.0, 3)
+    older.add(40.0, 3)
+    newer.copy_history(older)
     assert (newer.used(45.0), newer.free_at(45.0, 2)) == (3, 70.0)

@@ -32,7 +32,7 @@ def read_hops(headers: Sequence[tuple[str, str]]) -> int:
     hops = int(said) if said.isdecimal() and said.isascii() and len(said) <= len("99") else 0
     if hops >= MOST:
         message = "the request goes in a circle: one of this gateway's upstreams leads back to it"
-        raise FailureError(Failure(kind="invalid_request", message=message, futile=True))
+        raise FailureError(Failure(kind="invalid_request", message=message, non_retryable=True))
     return hops
 
 

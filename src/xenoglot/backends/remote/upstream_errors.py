@@ -53,7 +53,7 @@ def unreachable(error: TransportError) -> Failure:
     A server to which no connection comes up in time is as absent as one that refuses it (U02).
     """
     kind = "connect" if error.stage == "connect" and error.kind == "timeout" else error.kind
-    return Failure(kind=_KINDS[kind], message=_MESSAGES[kind], cause=kind, unsent=not error.sent)
+    return Failure(kind=_KINDS[kind], message=_MESSAGES[kind], cause=kind, not_sent=not error.sent)
 
 
 def invalid_answer(error: WireError) -> Failure:

@@ -71,8 +71,8 @@ class RetryLoop:
     def _wait(self, failure: Failure, number: int) -> float | None:
         """Return the seconds until the next try behind `number` of them; `None` where there is none."""
         verdict = judge(failure, self._retry)
-        key = verdict.blames == "key" and failure.kind != "rate_limit"  # no wait makes a key better that was refused
-        if not verdict.again or key or number >= self._retry.attempts:
+        key = verdict.blame == "key" and failure.kind != "rate_limit"  # no wait makes a key better that was refused
+        if not verdict.retry_same or key or number >= self._retry.attempts:
             return None
         wait = delay(self._retry, number, failure.retry_after, self._environment.chance())
         return wait if wait is not None and self._budget.spend(self._environment.clock()) else None

@@ -83,13 +83,13 @@ class CountEndpoint(Struct, frozen=True):
         for route in routes_for(services, plan, request, ctx.exchange.headers).routes:
             call.losses.rewind(0)
             ctx.record.routed(route)
-            key = services.dispatcher.ward.of(route).keys.soonest()
+            key = services.dispatcher.ward.of(route).keys.earliest_index()
             asked = replace(call, request=replace(request, model=route.model), key=key)
             try:
                 return await preserving(services, route, ctx.dialect.name, ctx.client.owner).count(asked)
             except FailureError as error:
                 failed = error
-                if not judge(error.failure, fallback_on=plan.fallback_on).elsewhere:
+                if not judge(error.failure, fallback_on=plan.fallback_on).retry_other:
                     break
         if failed is not None and failed.failure.kind != "upstream":
             raise failed

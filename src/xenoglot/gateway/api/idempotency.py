@@ -30,7 +30,7 @@ from xenoglot.gateway.endpoint.responses import fail
 from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.exchange import BufferedExchange
 from xenoglot.model.failure import Failure
-from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
+from xenoglot.store.records import IDEMPOTENCY, IDEMPOTENCY_SECONDS, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.context import Handler, RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog
-    from xenoglot.store.records import Place
+    from xenoglot.store.records import ReasoningKey
 
 HEADER = "idempotency-key"
 LONGEST_KEY = 255
@@ -108,7 +108,7 @@ class IdempotencyEntry(Struct, frozen=True, kw_only=True, array_like=True):
 
     def counts(self, now: float) -> bool:
         """Return whether it is to be heeded still."""
-        return now - self.at < (ONCE_SECONDS if self.over else UNSURE)
+        return now - self.at < (IDEMPOTENCY_SECONDS if self.over else UNSURE)
 
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -137,7 +137,7 @@ class Idempotency(Struct):
         if keeper is None:
             await handler(replace(ctx, exchange=_Unguarded(exchange, data)))
             return
-        place = (ctx.client.owner, sha256(key.encode()).hexdigest(), ONCE)
+        place = (ctx.client.owner, sha256(key.encode()).hexdigest(), IDEMPOTENCY)
         mark = IdempotencyEntry(mark=secrets.token_hex(8), asked=_digest(exchange, data), at=keeper.now())
         try:
             found = await _begin(keeper, place, mark)
@@ -153,7 +153,7 @@ class Idempotency(Struct):
             await _again(exchange, found, record)
 
 
-async def _begin(keeper: StoreService, place: Place, mark: IdempotencyEntry) -> IdempotencyEntry | None:
+async def _begin(keeper: StoreService, place: ReasoningKey, mark: IdempotencyEntry) -> IdempotencyEntry | None:
     """Put the mark where nothing is that counts; return what is there if it does.
 
     Raises:
@@ -164,7 +164,7 @@ async def _begin(keeper: StoreService, place: Place, mark: IdempotencyEntry) -> 
     for _ in range(_MANY_TIMES):
         if await keeper.within(keeper.store.swap(place, packed, _pack(mark), mark.at)):
             return None
-        packed = await keeper.within(keeper.store.recall(*place))
+        packed = await keeper.within(keeper.store.get_cached(*place))
         found = None if packed is None else _read(packed)
         if found is not None and found.counts(mark.at):
             return found
@@ -234,7 +234,7 @@ class _Recording(BufferedExchange):
     """An exchange whose answer is kept before its end leaves, in the place of the mark."""
 
     def __init__(
-        self, exchange: Exchange, body: bytes, keeper: StoreService, place: Place, mark: IdempotencyEntry
+        self, exchange: Exchange, body: bytes, keeper: StoreService, place: ReasoningKey, mark: IdempotencyEntry
     ) -> None:
         super().__init__(exchange, body)
         self.kept = False

@@ -125,14 +125,14 @@ async def _unlimited(
         try:
             return await ask(route, _next_key(services, route))
         except FailureError as error:
-            if not judge(error.failure, fallback_on=demand.plan.fallback_on).elsewhere:
+            if not judge(error.failure, fallback_on=demand.plan.fallback_on).retry_other:
                 raise
     return await ask(routes[-1], _next_key(services, routes[-1]))
 
 
 def _next_key(services: UpstreamServices, route: Route) -> int:
     """Return the upstream's key to use; only upstreams have several."""
-    return 0 if services.models.upstream(route) is None else services.dispatcher.ward.of(route).keys.soonest()
+    return 0 if services.models.upstream(route) is None else services.dispatcher.ward.of(route).keys.earliest_index()
 
 
 def _size(inputs: Iterable[Input]) -> int:

@@ -110,7 +110,7 @@ async def _list(asked: BatchQuery, words: BatchCodec) -> JSON:
     before = None if with_files else asked.place("before_id")
     after = asked.place("after" if with_files else "after_id")
     window = wider(limit, after, "desc") if before is None else wider(limit, before, "asc")
-    found = await asked.keeper.need(asked.keeper.store.batches.listed(asked.owner, asked.dialect.name, window))
+    found = await asked.keeper.need(asked.keeper.store.batches.list_page(asked.owner, asked.dialect.name, window))
     page = found[:limit] if before is None else found[:limit][::-1]
     return words.page([words.show(batch) for batch in page], size_of(found, limit))
 

@@ -99,7 +99,7 @@ async def _list(asked: BatchQuery, words: FileCodec) -> JSON:
     keeper, window, purpose = asked.keeper, wider(limit, asked.place("after"), ORDERS[order]), asked.query("purpose")
     if purpose is not None and not purpose.isprintable():
         raise WireError("$.purpose", "expected a word such as `batch`")
-    files = await keeper.need(keeper.store.files.listed(asked.owner, window, keeper.now(), purpose))
+    files = await keeper.need(keeper.store.files.list_page(asked.owner, window, keeper.now(), purpose))
     return words.page([words.show(file) for file in files[:limit]], size_of(files, limit))
 
 

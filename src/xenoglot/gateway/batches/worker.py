@@ -261,7 +261,7 @@ class BatchWorker:
         batch = self.batch
         while found := await self._keeper.within(self._store.unanswered(batch.owner, batch.id, number, PAGE)):
             results = [(number, left(batch, number, name, why)) for number, name in found]
-            if not await self._keeper.within(self._store.leave(self._process, batch, results)):
+            if not await self._keeper.within(self._store.record_abandoned(self._process, batch, results)):
                 raise LeaseError
 
     async def _files(self, now: float) -> list[StoredFile]:
@@ -270,7 +270,7 @@ class BatchWorker:
         if batching is None or batching.file_words is None:
             return []
         words, batch = batching.file_words(), self.batch
-        parts = await self._keeper.within(self._store.parts(batch.owner, batch.id))
+        parts = await self._keeper.within(self._store.part_ids(batch.owner, batch.id))
         seconds = batch.asked.get("output_seconds")
         made = []
         for part, outcomes in PARTS.items():

@@ -67,7 +67,7 @@ from xenoglot.gateway.config.settings import (
 from xenoglot.gateway.config.targets import ModelTarget, check_defaults, check_target
 from xenoglot.gateway.config.tenants import Tenant, check_tenants, wanted
 from xenoglot.gateway.config.validators import header_problem, origin_problem, url_problem
-from xenoglot.store.location import OFF, place_problem
+from xenoglot.store.location import OFF, location_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -323,7 +323,7 @@ def _check_store(config: Config, problems: Problems) -> None:
     store = config.store
     if store.url_env is None and "@" in store.url:
         problems.add("store.url", "holds a user or password; name the environment variable with the URL in `url_env`")
-    elif (url := config.store_url) and (problem := place_problem(url)):
+    elif (url := config.store_url) and (problem := location_problem(url)):
         problems.add("store.url" if store.url_env is None else "store.url_env", problem)
     preserved = [
         *(one.preserve_reasoning for one in config.upstreams.values()),

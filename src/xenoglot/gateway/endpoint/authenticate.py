@@ -45,7 +45,7 @@ class AuthService:
         found = keyring.admit(exchange.headers, policy)
         source, now, wait = source_of(exchange.peer), self.clock(), 0.0
         if source is not None and isinstance(found, Principal):
-            wait = self.throttle.taken(source, found.owner, now)
+            wait = self.throttle.accepted(source, found.owner, now)
         elif source is not None and found == WRONG:
             wait = self.throttle.refused(source, now)
         return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
@@ -53,7 +53,7 @@ class AuthService:
     def is_let_in_again(self, entry: Admission) -> bool:
         """Return whether a request with the head of one that was let in may come in as that did, counting it too."""
         source = entry.source
-        return source is None or not self.throttle.taken(source, entry.client.owner, self.clock())
+        return source is None or not self.throttle.accepted(source, entry.client.owner, self.clock())
 
 
 def shows_key(query: str) -> bool:

@@ -93,6 +93,6 @@ def retry_headers(failure: Failure) -> Headers:
         wait = USUAL_WAIT
     told: Headers = [] if wait is None else [("retry-after", str(max(0, math.ceil(min(wait, LONGEST_WAIT)))))]
     comes_free = failure.kind == "conflict" and wait is not None
-    if failure.futile or (failure.kind in FUTILE and not comes_free):
+    if failure.non_retryable or (failure.kind in FUTILE and not comes_free):
         told.append(("x-should-retry", "false"))
     return told

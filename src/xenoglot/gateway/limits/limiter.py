@@ -120,7 +120,7 @@ class MemoryLimiter:
         """Let a request in: see `Limiter`."""
         if not scopes:
             return UNLIMITED
-        taken = self._room.come_at_once(scopes, tokens, self.clock())
+        taken = self._room.try_acquire(scopes, tokens, self.clock())
         if taken is None:
             taken = await self.admit(self.applicant(scopes, owner, tokens, patience))
         return MemoryLease(self, taken)
@@ -129,14 +129,14 @@ class MemoryLimiter:
         """Let a request in if there is room, and nobody waits for it: see `Limiter`."""
         if not scopes:
             return UNLIMITED
-        taken = self._room.come_at_once(scopes, tokens, self.clock())
+        taken = self._room.try_acquire(scopes, tokens, self.clock())
         return None if taken is None else MemoryLease(self, taken)
 
     def applicant(self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None) -> QueueEntry:
         """Return somebody who wants in, from now on."""
         waits = [scope.queue_seconds for scope in scopes]
         seconds = min(waits if patience is None else [*waits, patience])
-        return QueueEntry(scopes=tuple(scopes), owner=owner, tokens=tokens, until=self.clock() + seconds)
+        return QueueEntry(scopes=tuple(scopes), owner=owner, tokens=tokens, deadline=self.clock() + seconds)
 
     async def admit(self, one: QueueEntry) -> ScopeReservation:
         """Let somebody in.
@@ -144,7 +144,7 @@ class MemoryLimiter:
         Raises:
             FailureError: it is refused.
         """
-        self._tell(self._room.come(one, self.clock()))
+        self._tell(self._room.submit(one, self.clock()))
         return await self._decided(one)
 
     async def admit_again(self, one: QueueEntry, lacks: Sequence[Shortage]) -> ScopeReservation:
@@ -153,18 +153,18 @@ class MemoryLimiter:
         Raises:
             FailureError: it is refused.
         """
-        self._tell(self._room.send_back(one, lacks, self.clock()))
+        self._tell(self._room.requeue(one, lacks, self.clock()))
         return await self._decided(one)
 
     def give_back(self, taken: ScopeReservation, used: int | None, *, asked: bool) -> None:
         """Give back what a request held, once."""
-        decided = self._room.leave(taken, used, self.clock(), asked=asked)
+        decided = self._room.release(taken, used, self.clock(), asked=asked)
         if decided or self._futures or self._timer is not None:
             self._tell(decided)
 
     def measures(self) -> LimiterMetrics:
         """Return who waits, and who was refused."""
-        waiting = Counter(kind for one in self._room for kind in {name.partition(":")[0] for name in one.lacking})
+        waiting = Counter(kind for one in self._room for kind in {name.partition(":")[0] for name in one.short_of})
         return LimiterMetrics(waiting, self._refused)
 
     async def aclose(self) -> None:
@@ -176,23 +176,23 @@ class MemoryLimiter:
     async def _decided(self, one: QueueEntry) -> ScopeReservation:
         if not one.is_decided:
             await self._wait(one)
-        if one.taken is not None:
-            return one.taken
+        if one.reservation is not None:
+            return one.reservation
         failure = one.failure
         assert failure is not None  # noqa: S101  it is decided
-        self._refused[one.refused_by, failure.kind] += 1
+        self._refused[one.rejected_by, failure.kind] += 1
         raise FailureError(failure)
 
     async def _wait(self, one: QueueEntry) -> None:
         turn = self._futures[one.number] = asyncio.get_running_loop().create_future()
         self._arm()
         try:
-            async with asyncio.timeout(one.until - self.clock()):
+            async with asyncio.timeout(one.deadline - self.clock()):
                 await turn
         except TimeoutError:
             self._tell(self._room.expire(one, self.clock()))
         except asyncio.CancelledError:
-            self._tell(self._room.give_up(one, self.clock()))
+            self._tell(self._room.cancel(one, self.clock()))
             raise
         finally:
             del self._futures[one.number]

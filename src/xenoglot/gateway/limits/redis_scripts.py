@@ -244,9 +244,9 @@ def read_shortages(answer: Sequence[Any], one: QueueEntry, now: float, poll: flo
     for index, why, wait in zip(answer[::3], answer[1::3], answer[2::3], strict=True):
         scope, until = one.scopes[int(index)], now + int(wait) / MICROSECONDS
         lack = {
-            b"places": Shortage(scope, "places", again=now + poll),
+            b"places": Shortage(scope, "places", check_at=now + poll),
             b"tokens": Shortage(
-                scope, "window", until, returnable=True, again=min(until, now + poll), tokens=one.tokens
+                scope, "window", until, may_end_early=True, check_at=min(until, now + poll), tokens=one.tokens
             ),
             b"requests": Shortage(scope, "window", until),
         }[why]
@@ -256,9 +256,9 @@ def read_shortages(answer: Sequence[Any], one: QueueEntry, now: float, poll: flo
 
 def _worse(lack: Shortage, other: Shortage | None) -> Shortage:
     """Return the one that lasts longer; that of a window tells more than that of places, and surely comes to an end."""
-    if other is None or other.why == "places":
+    if other is None or other.reason == "places":
         return lack
-    return other if lack.why == "places" or (other.until, other.tokens) >= (lack.until, lack.tokens) else lack
+    return other if lack.reason == "places" or (other.ends_at, other.tokens) >= (lack.ends_at, lack.tokens) else lack
 
 
 def _window(scope: int, why: str, amount: int, window: Window) -> WindowRequest:

@@ -98,4 +98,4 @@ class ImageFetcher:
 
 
 def _refused(message: str) -> FailureError:
-    return FailureError(Failure(kind="invalid_request", message=message, futile=True))
+    return FailureError(Failure(kind="invalid_request", message=message, non_retryable=True))

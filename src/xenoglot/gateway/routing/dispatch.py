@@ -22,7 +22,7 @@ from xenoglot.gateway.routing.reservation import Reservation
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import prefix_of, session_of
 from xenoglot.policy.capabilities import matches_when, needs_of
-from xenoglot.policy.failure_policy import CROWDED, FailureAction, judge
+from xenoglot.policy.failure_policy import AT_CAPACITY, FailureAction, judge
 from xenoglot.policy.retry import delay
 from xenoglot.policy.target_order import TargetCandidate, order
 
@@ -112,7 +112,7 @@ class Dispatch(Generic[Answered]):
         verdict = self._judged(failure, hold)
         hold.failed(failure, verdict, hold.used)
         self._last = FailureError(failure)
-        if not verdict.elsewhere:
+        if not verdict.retry_other:
             raise self._last
         self._began = self._dispatcher.clock()
         return await self._first(routes, hold)
@@ -147,7 +147,7 @@ class Dispatch(Generic[Answered]):
                 verdict = self._judged(error.failure, hold)
                 hold.failed(error.failure, verdict)
                 wait = self._wait(error.failure, verdict, attempt, hold, last=last)
-            if wait is None and verdict.elsewhere and not last:
+            if wait is None and verdict.retry_other and not last:
                 return None
             if wait is None:
                 break
@@ -200,12 +200,12 @@ class Dispatch(Generic[Answered]):
 
         It is tried at once with another key; else, as long as there are other targets, these are asked instead.
         """
-        if not verdict.again or attempt >= hold.retry.attempts:
+        if not verdict.retry_same or attempt >= hold.retry.attempts:
             return None
-        keys = verdict.blames == "key"
+        keys = verdict.blame == "key"
         if keys and hold.has_other_key:
             return 0.0
-        if (verdict.elsewhere and not last) or (keys and failure.kind != "rate_limit"):
+        if (verdict.retry_other and not last) or (keys and failure.kind != "rate_limit"):
             return None  # U40: no wait makes a key better that was refused
         asked = max(hold.rest, failure.retry_after or 0.0) if keys else failure.retry_after
         wait = delay(hold.retry, attempt, asked, self._dispatcher.chance())
@@ -232,7 +232,7 @@ class Dispatch(Generic[Answered]):
 
     def _judged(self, failure: Failure, hold: Reservation) -> FailureAction:
         """Return what a failure means; where the target was not even asked, it was in nobody's power."""
-        return judge(failure, hold.retry, fallback_on=self._plan.fallback_on) if hold.asked else CROWDED
+        return judge(failure, hold.retry, fallback_on=self._plan.fallback_on) if hold.asked else AT_CAPACITY
 
     def _given_up(self) -> FailureError:
         """Return the failure that the client is told: the last one. Where we have tried again, it need not.
@@ -247,7 +247,7 @@ class Dispatch(Generic[Answered]):
         failure = error.failure
         spent = self._tries > 1 or (self._tries == 1 and self._spent)
         if (spent or failure.cause in _OURS) and failure.kind in _SPENT and failure.retry_after is None:
-            failure = replace(failure, futile=True)
+            failure = replace(failure, non_retryable=True)
         return FailureError(failure, error.limits)
 
 

@@ -129,7 +129,7 @@ class Reservation:
         if health.breaker is not None and not ticket:
             raise _not_now("the upstream has failed too often of late", health.breaker.next_at(now) - now)
         self._health, self._ticket = health, ticket
-        self.key = health.keys.soonest() if key is None else key
+        self.key = health.keys.earliest_index() if key is None else key
         health.running += 1
         health.busy[self.key] += 1
 
@@ -146,7 +146,7 @@ class Reservation:
         """Note that the target has begun to answer, after so many seconds."""
         if self._health is not None:
             self._health.began(seconds)
-            self._health.keys.restored(self.key)
+            self._health.keys.on_success(self.key)
 
     @property
     def rest(self) -> float:
@@ -173,14 +173,14 @@ class Reservation:
     def failed(self, failure: Failure, verdict: FailureAction, used: int = 0) -> None:
         """Note how the target failed, and give back what it had; `used` tokens were used there all the same."""
         health = self._health
-        if verdict.blames == "key" and health is not None and health.breaker is not None:
-            health.keys.blame(self.key, failure, self._dispatcher.clock())
+        if verdict.blame == "key" and health is not None and health.breaker is not None:
+            health.keys.on_failure(self.key, failure, self._dispatcher.clock())
         if health is not None and self.asked:
             health.tries[failure.kind] += 1
             if failure.cause == "credentials":  # U40: the operator has to act
                 _logger.error("upstream `%s` refuses the gateway's key", self._record.backend)
-        self._settle(bad=verdict.blames == "target")
-        self.release(used, asked=not failure.unsent)
+        self._settle(bad=verdict.blame == "target")
+        self.release(used, asked=not failure.not_sent)
         self._before += used
 
     def release(self, used: int | None, *, asked: bool = True) -> None:

@@ -118,7 +118,7 @@ class Recorder:
         self._keeper.stored.add(self._place)
         try:
             await self._keeper.within(
-                self._keeper.store.keep(self._owner, key, self._place, payload, self._keeper.now())
+                self._keeper.store.put_cached(self._owner, key, self._place, payload, self._keeper.now())
             )
         except StoreError as error:
             _logger.error("an answer is not kept: %s", error)  # noqa: TRY400  no texts
@@ -230,7 +230,7 @@ class ReasoningCacheBackend:
         try:
             if self._keeper.storing:  # what an answer of a moment ago brought
                 await self._keeper.within(asyncio.wait(tuple(self._keeper.storing)))
-            return await self._keeper.within(self._keeper.store.recall(self._owner, key, self._place))
+            return await self._keeper.within(self._keeper.store.get_cached(self._owner, key, self._place))
         except StoreError as error:
             _logger.error("what an answer lacks cannot be looked up: %s", error)  # noqa: TRY400  no texts
             return None

@@ -2,7 +2,7 @@
 
 Theory of operation. Nobody holds anything while waiting: a request is let in when all its scopes have room at once.
 Turns are fair by owner (`policy.limits.fair_queue`). Who lacks something stands in nobody's way who does not; but small
-requests must not keep a large one out for ever, so once others have passed it `MOST_PASSED` times, nobody behind it
+requests must not keep a large one out for ever, so once others have passed it `MOST_OVERTAKEN` times, nobody behind it
 gets into the scopes that it lacks until it is in, or gone. The room is bounded, scope by scope; where it is full, the
 owner with the most places loses the latest of them to an owner with fewer.
 """
@@ -22,7 +22,7 @@ from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage, Usag
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-MOST_PASSED: Final = 64
+MOST_OVERTAKEN: Final = 64
 SHORTEST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
 """Seconds that somebody is told to wait for a place; those of a window are told as they are."""
@@ -32,18 +32,18 @@ NEVER: Final = "limit_exceeded"
 
 
 class QueueEntry(Struct, eq=False, kw_only=True):
-    """A request that wants in before `until`; then it has `taken` something, or there was a `failure`."""
+    """A request that wants in before `deadline`; then it has `reservation` something, or there was a `failure`."""
 
     scopes: tuple[Scope, ...]
     owner: str
     tokens: int
-    until: float
+    deadline: float
     number: int = 0
-    passed: int = 0
-    lacking: frozenset[str] = frozenset()
-    taken: ScopeReservation | None = None
+    overtaken: int = 0
+    short_of: frozenset[str] = frozenset()
+    reservation: ScopeReservation | None = None
     failure: Failure | None = None
-    refused_by: str = ""
+    rejected_by: str = ""
 
     @property
     def lane(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class QueueEntry(Struct, eq=False, kw_only=True):
     @property
     def is_decided(self) -> bool:
         """Whether it is in, or refused."""
-        return self.taken is not None or self.failure is not None
+        return self.reservation is not None or self.failure is not None
 
 
 class AdmissionQueue:
@@ -61,78 +61,78 @@ class AdmissionQueue:
 
     def __init__(self) -> None:
         self.ledger = UsageLedger()
-        self._turns: FairQueue[QueueEntry] = FairQueue()
+        self._queue: FairQueue[QueueEntry] = FairQueue()
         self._number = 0
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self._queue)
 
     def __iter__(self) -> Iterator[QueueEntry]:
-        return iter(self._turns)
+        return iter(self._queue)
 
-    def come(self, one: QueueEntry, now: float) -> list[QueueEntry]:
+    def submit(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Come in, wait, or be refused: see its `is_decided`."""
         self._number += 1
         one.number = self._number
-        self._turns.join(one)
-        decided = self._call(now, one.lane)
-        return decided if one.is_decided else decided + self._seat(one, now)
+        self._queue.add(one)
+        decided = self._admit(now, one.lane)
+        return decided if one.is_decided else decided + self._enqueue(one, now)
 
-    def come_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
+    def try_acquire(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
         """Come in if there is room, and nobody waits who wants into one of `scopes`; else nothing happened."""
-        if self._turns:
+        if self._queue:
             names = {scope.name for scope in scopes}
-            if any(not names.isdisjoint(other.lane) for other in self._turns.heads()):
+            if any(not names.isdisjoint(other.lane) for other in self._queue.heads()):
                 return None
-        return self.ledger.take_at_once(scopes, tokens, now)
+        return self.ledger.try_reserve(scopes, tokens, now)
 
-    def leave(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> list[QueueEntry]:
-        """Give back what was taken, as `UsageLedger.give` has it; who was let in by that is returned."""
-        if not self.ledger.give(taken, used, now, asked=asked) or not self._turns:
+    def release(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> list[QueueEntry]:
+        """Give back what was taken, as `UsageLedger.release` has it; who was let in by that is returned."""
+        if not self.ledger.release(taken, used, now, asked=asked) or not self._queue:
             return []
-        return self._call(now, [scope.name for scope in taken.scopes])
+        return self._admit(now, [scope.name for scope in taken.scopes])
 
-    def give_up(self, one: QueueEntry, now: float) -> list[QueueEntry]:
+    def cancel(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Want in no more: what came in the meantime is given back."""
-        if one.taken is not None:
-            return self.leave(one.taken, 0, now, asked=False)
+        if one.reservation is not None:
+            return self.release(one.reservation, 0, now, asked=False)
         if one.failure is not None:
             return []
-        self._turns.leave(one)
-        return self._call(now, one.lane)
+        self._queue.remove(one)
+        return self._admit(now, one.lane)
 
     def expire(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Have waited too long: unless its turn came at the last moment, it is refused."""
-        decided = self._call(now, one.lane)
+        decided = self._admit(now, one.lane)
         if one.is_decided:
             return decided
-        self._refuse(one, self.ledger.lacks(one.scopes, one.tokens, now), now)
-        return decided + self._call(now, one.lane)
+        self._refuse(one, self.ledger.shortages(one.scopes, one.tokens, now), now)
+        return decided + self._admit(now, one.lane)
 
-    def send_back(self, one: QueueEntry, lacks: Sequence[Shortage], now: float) -> list[QueueEntry]:
+    def requeue(self, one: QueueEntry, lacks: Sequence[Shortage], now: float) -> list[QueueEntry]:
         """Wait again, in front of the others: somebody who sees more said that there is no room."""
-        if one.taken is not None:
-            self.ledger.give(one.taken, 0, now, asked=False)
-            one.taken = None
+        if one.reservation is not None:
+            self.ledger.release(one.reservation, 0, now, asked=False)
+            one.reservation = None
         for lack in lacks:
-            self.ledger.shut(lack)
-        if one.until <= now:
-            one.failure, one.refused_by = self.refusal(lacks, now), lacks[0].scope.kind
-            return self._call(now, one.lane)
-        self._turns.rejoin(one)
-        decided = self._call(now, one.lane)
-        return decided if one.is_decided else decided + self._seat(one, now)
+            self.ledger.close_scope(lack)
+        if one.deadline <= now:
+            one.failure, one.rejected_by = self.refusal(lacks, now), lacks[0].scope.kind
+            return self._admit(now, one.lane)
+        self._queue.requeue(one)
+        decided = self._admit(now, one.lane)
+        return decided if one.is_decided else decided + self._enqueue(one, now)
 
     def advance(self, now: float) -> list[QueueEntry]:
         """Let in who can come in now."""
-        return self._call(now, None)
+        return self._admit(now, None)
 
     def next_at(self, now: float) -> float | None:
         """Return when somebody could come in though nobody leaves."""
         times = [
-            max(lack.again or lack.until for lack in lacks)
-            for one in self._turns.heads()
-            if (lacks := self.ledger.lacks(one.scopes, one.tokens, now))
+            max(lack.check_at or lack.ends_at for lack in lacks)
+            for one in self._queue.heads()
+            if (lacks := self.ledger.shortages(one.scopes, one.tokens, now))
         ]
         soonest = min(times, default=inf)
         return None if soonest == inf else soonest
@@ -140,90 +140,92 @@ class AdmissionQueue:
     def refusal(self, lacks: Sequence[Shortage], now: float) -> Failure:
         """Return what to say to a request that has to go."""
         for lack in lacks:
-            if lack.why == "never":
+            if lack.reason == "never":
                 return _impossible(lack)
-        windows = [lack for lack in lacks if lack.why == "window"]
+        windows = [lack for lack in lacks if lack.reason == "window"]
         if windows:
-            last = max(windows, key=lambda lack: lack.until)
-            message = f"the rate limit of {_called(last.scope)} is reached"
-            return Failure(kind="rate_limit", message=message, retry_after=last.until - now)
-        where = f" of {_called(lacks[0].scope)}" if lacks else ""
+            last = max(windows, key=lambda lack: lack.ends_at)
+            message = f"the rate limit of {_scope_label(last.scope)} is reached"
+            return Failure(kind="rate_limit", message=message, retry_after=last.ends_at - now)
+        where = f" of {_scope_label(lacks[0].scope)}" if lacks else ""
         message = f"overloaded: too many requests{where} are under way, and none of them made room in time"
-        return Failure(kind="overloaded", message=message, retry_after=self._pace(lacks))
+        return Failure(kind="overloaded", message=message, retry_after=self._expected_wait(lacks))
 
-    def _seat(self, one: QueueEntry, now: float) -> list[QueueEntry]:
+    def _enqueue(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Have somebody wait who could not come in, or refuse it; return whom else that decided."""
-        lacks = self.ledger.lacks(one.scopes, one.tokens, now)
-        if one.until <= now or any(_is_hopeless(lack, one) for lack in lacks):
+        lacks = self.ledger.shortages(one.scopes, one.tokens, now)
+        if one.deadline <= now or any(_is_hopeless(lack, one) for lack in lacks):
             self._refuse(one, lacks, now)
-            return self._call(now, one.lane)
-        one.lacking = frozenset(lack.scope.name for lack in lacks) or frozenset(one.lane)
+            return self._admit(now, one.lane)
+        one.short_of = frozenset(lack.scope.name for lack in lacks) or frozenset(one.lane)
         decided: list[QueueEntry] = []
         for scope in one.scopes:
-            if scope.name in one.lacking and (crowded := self._crowded_out(one, scope)) is not None:
+            if scope.name in one.short_of and (crowded := self._evicted(one, scope)) is not None:
                 self._refuse(crowded, [lack for lack in lacks if lack.scope.name == scope.name] or lacks, now)
-                decided += [crowded, *self._call(now, crowded.lane)]
+                decided += [crowded, *self._admit(now, crowded.lane)]
             if one.is_decided:
                 break
         return decided
 
-    def _crowded_out(self, one: QueueEntry, scope: Scope) -> QueueEntry | None:
+    def _evicted(self, one: QueueEntry, scope: Scope) -> QueueEntry | None:
         """Return who has to go where too many wait in a scope: the newcomer, if its owner has as many as any."""
-        waiting = [other for other in self._turns if scope.name in other.lacking]
+        waiting = [other for other in self._queue if scope.name in other.short_of]
         if len(waiting) <= scope.queue:
             return None
-        latest = self._turns.longest(waiting)
+        latest = self._queue.longest(waiting)
         ours = sum(other.owner == one.owner for other in waiting)
         most = sum(other.owner == latest.owner for other in waiting) if latest is not None else 0
         return latest if most > ours else one
 
     def _refuse(self, one: QueueEntry, lacks: Sequence[Shortage], now: float) -> None:
-        one.lacking = frozenset()
+        one.short_of = frozenset()
         one.failure = self.refusal(lacks, now)
-        one.refused_by = (lacks[0].scope if lacks else one.scopes[0]).kind
-        self._turns.leave(one)
+        one.rejected_by = (lacks[0].scope if lacks else one.scopes[0]).kind
+        self._queue.remove(one)
 
-    def _call(self, now: float, names: Iterable[str] | None) -> list[QueueEntry]:
+    def _admit(self, now: float, names: Iterable[str] | None) -> list[QueueEntry]:
         """Let in who can come in, as long as anybody can; if scopes are named, only who wants into one."""
         among = None if names is None else frozenset(names)
         called: list[QueueEntry] = []
-        while self._turns and (round_ := self._round(now, among)):
+        while self._queue and (round_ := self._admit_round(now, among)):
             called += round_
         return called
 
-    def _round(self, now: float, among: frozenset[str] | None) -> list[QueueEntry]:
+    def _admit_round(self, now: float, among: frozenset[str] | None) -> list[QueueEntry]:
         """Ask each head once, in the order of turns."""
         called: list[QueueEntry] = []
         closed: set[str] = set()
         stuck: list[tuple[QueueEntry, set[str]]] = []
-        for one in self._turns.heads():
+        for one in self._queue.heads():
             if among is not None and among.isdisjoint(one.lane):
                 continue
-            lacking = {lack.scope.name for lack in self.ledger.lacks(one.scopes, one.tokens, now)}
+            lacking = {lack.scope.name for lack in self.ledger.shortages(one.scopes, one.tokens, now)}
             if lacking:
                 stuck.append((one, lacking))
-                closed |= lacking if one.passed >= MOST_PASSED else set()
+                closed |= lacking if one.overtaken >= MOST_OVERTAKEN else set()
             elif closed.isdisjoint(one.lane):
-                one.taken = self.ledger.take(one.scopes, one.tokens, now)
-                self._turns.serve(one)
+                one.reservation = self.ledger.reserve(one.scopes, one.tokens, now)
+                self._queue.serve(one)
                 called.append(one)
                 for other, missing in stuck:
-                    other.passed += not missing.isdisjoint(one.lane)
+                    other.overtaken += not missing.isdisjoint(one.lane)
         return called
 
-    def _pace(self, lacks: Sequence[Shortage]) -> float:
+    def _expected_wait(self, lacks: Sequence[Shortage]) -> float:
         """Return the seconds after which whoever waits now has had its turn, if all goes on as it has lately."""
         seconds = SHORTEST_RETRY
         for lack in lacks:
-            room = self.ledger.rooms[lack.scope.name]
-            before = sum(lack.scope.name in other.lacking for other in self._turns)
-            seconds = max(seconds, room.held_seconds * (before + 1) / max(1, room.scope.concurrency or 1))
+            room = self.ledger.scopes[lack.scope.name]
+            before = sum(lack.scope.name in other.short_of for other in self._queue)
+            seconds = max(seconds, room.mean_slot_seconds * (before + 1) / max(1, room.scope.concurrency or 1))
         return min(LONGEST_RETRY, seconds)
 
 
 def _is_hopeless(lack: Shortage, one: QueueEntry) -> bool:
     """Whether waiting does not help: what is missing cannot be there in time."""
-    return lack.why == "never" or (lack.why == "window" and lack.until > one.until and not lack.returnable)
+    return lack.reason == "never" or (
+        lack.reason == "window" and lack.ends_at > one.deadline and not lack.may_end_early
+    )
 
 
 def _impossible(lack: Shortage) -> Failure:
@@ -231,11 +233,11 @@ def _impossible(lack: Shortage) -> Failure:
     most = min((window.amount for window in scope.tokens), default=0)
     closed = scope.concurrency == 0 or any(window.amount < 1 for window in scope.requests)
     reason = "nothing is let through" if closed else f"a request may have at most {most} tokens, its answer included"
-    message = f"the limits of {_called(scope)} forbid this request: {reason}"
-    return Failure(kind="invalid_request", message=message, code=NEVER, futile=True)
+    message = f"the limits of {_scope_label(scope)} forbid this request: {reason}"
+    return Failure(kind="invalid_request", message=message, code=NEVER, non_retryable=True)
 
 
-def _called(scope: Scope) -> str:
+def _scope_label(scope: Scope) -> str:
     """Return what a client may read of a scope: its own key's name is a digest, which tells nobody anything."""
     kind, _, name = scope.name.partition(":")
     return "this API key" if kind == "key" else f"the {kind} `{name}`"

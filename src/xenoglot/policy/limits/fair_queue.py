@@ -54,28 +54,28 @@ class FairQueue(Generic[W]):
         """Return those whose turn it could be, in the order in which to ask them."""
         return [next(iter(lane.values())) for lanes in self._owners.values() for lane in lanes.values()]
 
-    def join(self, waiting: W) -> None:
+    def add(self, waiting: W) -> None:
         """Wait behind all others."""
         self._owners.setdefault(waiting.owner, {}).setdefault(waiting.lane, {})[waiting.number] = waiting
         self._length += 1
 
-    def rejoin(self, waiting: W) -> None:
+    def requeue(self, waiting: W) -> None:
         """Wait again, as if not served: in front of all owners, and behind those in its lane who came before."""
-        self.join(waiting)
+        self.add(waiting)
         lanes = self._owners.pop(waiting.owner)
         lane = lanes.pop(waiting.lane)
         self._owners = {waiting.owner: {waiting.lane: dict(sorted(lane.items())), **lanes}, **self._owners}
 
     def serve(self, waiting: W) -> None:
         """Have had one's turn."""
-        self.leave(waiting)
+        self.remove(waiting)
         lanes = self._owners.pop(waiting.owner, None)
         if lanes is not None:
             self._owners[waiting.owner] = lanes
             if (lane := lanes.pop(waiting.lane, None)) is not None:
                 lanes[waiting.lane] = lane
 
-    def leave(self, waiting: W) -> None:
+    def remove(self, waiting: W) -> None:
         """Wait no more, whether or not there was a turn."""
         lanes = self._owners[waiting.owner]
         lane = lanes[waiting.lane]

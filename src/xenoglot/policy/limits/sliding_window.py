@@ -52,7 +52,7 @@ class WindowUsage:
 
     def used(self, now: float) -> int:
         """Return what counts now; more than the amount where more was used than had been asked for."""
-        self._forget(now)
+        self._expire(now)
         return self._used
 
     def free_at(self, now: float, amount: int) -> float:
@@ -60,7 +60,7 @@ class WindowUsage:
         most = self.window.amount
         if amount > most:
             return inf
-        self._forget(now)
+        self._expire(now)
         surplus = self._used + amount - most
         if surplus <= 0:
             return now
@@ -70,9 +70,9 @@ class WindowUsage:
                 return entry.at + self.window.seconds
         return inf  # out of reach: with all entries gone, `amount` fits
 
-    def take(self, now: float, amount: int) -> WindowEntry:
+    def add(self, now: float, amount: int) -> WindowEntry:
         """Note a use, whether it fits or not; what is returned takes some of it back."""
-        self._forget(now)
+        self._expire(now)
         latest, entries = self._latest, self._entries
         self._used += amount
         if self._grain and entries and latest - entries[-1].since < self._grain:
@@ -85,7 +85,7 @@ class WindowUsage:
             entries.append(last)
         return last
 
-    def give(self, entry: WindowEntry, amount: int) -> None:
+    def take_back(self, entry: WindowEntry, amount: int) -> None:
         """Take back what was not used after all; of what does not count any more, nothing."""
         returned = min(amount, entry.amount)
         entry.amount -= returned
@@ -93,12 +93,12 @@ class WindowUsage:
         if returned and not entry.amount and not self._grain:
             self._entries.remove(entry)  # or as many could be left of those that came to nothing
 
-    def follow(self, older: WindowUsage) -> None:
+    def copy_history(self, older: WindowUsage) -> None:
         """Take over what another log of the same things knows."""
         for entry in older._entries:
-            self.take(entry.at, entry.amount)
+            self.add(entry.at, entry.amount)
 
-    def _forget(self, now: float) -> None:
+    def _expire(self, now: float) -> None:
         if now > self._latest:  # noqa: PLR1730  `max` costs as much as the rest of this
             self._latest = now
         entries = self._entries

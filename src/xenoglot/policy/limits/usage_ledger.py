@@ -11,32 +11,32 @@ from msgspec import Struct
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import WindowEntry, WindowUsage
 
-NEWS = 0.2
+SMOOTHING = 0.2
 """How much the latest request counts in the mean of how long places are held."""
 
 MOST_IDLE = 1024
 """Scopes that are remembered before those of which nothing is used are looked for, and forgotten."""
 
-Why: TypeAlias = Literal["never", "window", "places"]
+ShortageReason: TypeAlias = Literal["never", "window", "places"]
 
 
 class Shortage(Struct, frozen=True):
     """What is missing in a scope, and when that is over if nothing else happens; `inf`: when somebody leaves.
 
-    `returnable` says that it may be over earlier, since others may give back what they asked for and did not use.
-    `again` is when to look, where nobody would tell that it is over. Who asks for less than `tokens` may have room.
+    `may_end_early` says that it may be over earlier, since others may give back what they asked for and did not use.
+    `check_at` is when to look, where nobody would tell that it is over. Who asks for less than `tokens` may have room.
     """
 
     scope: Scope
-    why: Why
-    until: float = inf
-    returnable: bool = False
-    again: float | None = None
+    reason: ShortageReason
+    ends_at: float = inf
+    may_end_early: bool = False
+    check_at: float | None = None
     tokens: int = 0
 
     def concerns(self, tokens: int, now: float) -> bool:
         """Whether it still is so, for a request of so many tokens."""
-        return tokens >= self.tokens and now < (self.until if self.again is None else self.again)
+        return tokens >= self.tokens and now < (self.ends_at if self.check_at is None else self.check_at)
 
 
 class ScopeReservation(Struct, eq=False):
@@ -47,29 +47,29 @@ class ScopeReservation(Struct, eq=False):
     since: float
     uses: Sequence[tuple[WindowUsage, WindowEntry]]
     reserved: Sequence[tuple[WindowUsage, WindowEntry]]
-    held: bool = True
+    active: bool = True
 
 
 class ScopeUsage:
     """What is used of one scope."""
 
-    __slots__ = ("held", "held_seconds", "requests", "scope", "shut", "tokens")
+    __slots__ = ("closed", "mean_slot_seconds", "requests", "scope", "slots_used", "tokens")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.requests = [WindowUsage(window) for window in scope.requests]
         self.tokens = [WindowUsage(window) for window in scope.tokens]
-        self.held = 0
-        self.held_seconds = 1.0
-        self.shut: Shortage | None = None
+        self.slots_used = 0
+        self.mean_slot_seconds = 1.0
+        self.closed: Shortage | None = None
 
-    def become(self, scope: Scope) -> None:
+    def change_limits(self, scope: Scope) -> None:
         """Have other limits from now on; what was used counts for them, too."""
-        self.requests = _followed(self.requests, [WindowUsage(window) for window in scope.requests])
-        self.tokens = _followed(self.tokens, [WindowUsage(window) for window in scope.tokens])
+        self.requests = _with_history(self.requests, [WindowUsage(window) for window in scope.requests])
+        self.tokens = _with_history(self.tokens, [WindowUsage(window) for window in scope.tokens])
         self.scope = scope
 
-    def lack(self, tokens: int, now: float) -> Shortage | None:
+    def shortage(self, tokens: int, now: float) -> Shortage | None:
         """Return what is missing for one more request."""
         scope = self.scope
         if not scope.requests and not scope.tokens and scope.concurrency is None:
@@ -79,95 +79,97 @@ class ScopeUsage:
         if inf in (requested, reserved) or scope.concurrency == 0:
             return Shortage(scope, "never")
         if requested > now or reserved > now:
-            returnable = requested <= now and self.held > 0
+            returnable = requested <= now and self.slots_used > 0
             return Shortage(scope, "window", max(requested, reserved), returnable)
-        if scope.concurrency is not None and self.held >= scope.concurrency:
+        if scope.concurrency is not None and self.slots_used >= scope.concurrency:
             return Shortage(scope, "places")
-        return self.shut if self.shut is not None and self.shut.concerns(tokens, now) else None
+        return self.closed if self.closed is not None and self.closed.concerns(tokens, now) else None
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing would be lost with it."""
-        return not self.held and not any(log.used(now) for log in (*self.requests, *self.tokens))
+        return not self.slots_used and not any(log.used(now) for log in (*self.requests, *self.tokens))
 
 
 class UsageLedger:
     """All scopes that anybody has named, and what is used of them."""
 
     def __init__(self) -> None:
-        self._rooms: dict[str, ScopeUsage] = {}
+        self._scopes: dict[str, ScopeUsage] = {}
         self._sweep_at = MOST_IDLE
 
     @property
-    def rooms(self) -> dict[str, ScopeUsage]:
+    def scopes(self) -> dict[str, ScopeUsage]:
         """The scopes by their names."""
-        return self._rooms
+        return self._scopes
 
-    def lacks(self, scopes: Sequence[Scope], tokens: int, now: float) -> list[Shortage]:
+    def shortages(self, scopes: Sequence[Scope], tokens: int, now: float) -> list[Shortage]:
         """Return what is missing for a request of so many tokens; nothing: it may come in."""
-        return [lack for scope in scopes if (lack := self._room(scope).lack(tokens, now)) is not None]
+        return [lack for scope in scopes if (lack := self._usage(scope).shortage(tokens, now)) is not None]
 
-    def take_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
+    def try_reserve(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
         """Take all of it, if all of it is there."""
-        rooms = [self._room(scope) for scope in scopes]
+        rooms = [self._usage(scope) for scope in scopes]
         for room in rooms:
-            if room.lack(tokens, now) is not None:
+            if room.shortage(tokens, now) is not None:
                 return None
-        return self._taken(scopes, rooms, tokens, now)
+        return self._reserve(scopes, rooms, tokens, now)
 
-    def take(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation:
+    def reserve(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation:
         """Take all of it, whether it is there or not."""
-        return self._taken(scopes, [self._room(scope) for scope in scopes], tokens, now)
+        return self._reserve(scopes, [self._usage(scope) for scope in scopes], tokens, now)
 
-    def _taken(self, scopes: Sequence[Scope], rooms: Sequence[ScopeUsage], tokens: int, now: float) -> ScopeReservation:
+    def _reserve(
+        self, scopes: Sequence[Scope], rooms: Sequence[ScopeUsage], tokens: int, now: float
+    ) -> ScopeReservation:
         uses: list[tuple[WindowUsage, WindowEntry]] = []
         reserved: list[tuple[WindowUsage, WindowEntry]] = []
         for room in rooms:
-            room.held += 1
-            uses += [(log, log.take(now, 1)) for log in room.requests]
-            reserved += [(log, log.take(now, tokens)) for log in room.tokens]
-        if len(self._rooms) >= self._sweep_at:
+            room.slots_used += 1
+            uses += [(log, log.add(now, 1)) for log in room.requests]
+            reserved += [(log, log.add(now, tokens)) for log in room.tokens]
+        if len(self._scopes) >= self._sweep_at:
             self._sweep(now)
         return ScopeReservation(tuple(scopes), tokens, now, uses, reserved)
 
-    def give(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> bool:
+    def release(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> bool:
         """Give it back, once: of the tokens what was not `used`, of the requests only one that nobody was `asked`.
 
         Returns whether there was anything to give. More than was reserved is noted as used now.
         """
-        if not taken.held:
+        if not taken.active:
             return False
-        taken.held = False
+        taken.active = False
         for scope in taken.scopes:
-            room = self._room(scope)
-            room.held = max(0, room.held - 1)
-            room.held_seconds += NEWS * (now - taken.since - room.held_seconds)
-            room.shut = None  # whoever shut it may see it differently now
+            room = self._usage(scope)
+            room.slots_used = max(0, room.slots_used - 1)
+            room.mean_slot_seconds += SMOOTHING * (now - taken.since - room.mean_slot_seconds)
+            room.closed = None  # whoever shut it may see it differently now
         if not asked:
             for log, entry in taken.uses:
-                log.give(entry, 1)
+                log.take_back(entry, 1)
         spent = taken.tokens if used is None else used
         for log, entry in taken.reserved:
             if spent < taken.tokens:
-                log.give(entry, taken.tokens - spent)
+                log.take_back(entry, taken.tokens - spent)
             elif spent > taken.tokens:
-                log.take(now, spent - taken.tokens)
+                log.add(now, spent - taken.tokens)
         return True
 
-    def shut(self, lack: Shortage) -> None:
+    def close_scope(self, lack: Shortage) -> None:
         """Let nobody into a scope for a while: somebody who sees more than this ledger said so."""
-        self._room(lack.scope).shut = lack
+        self._usage(lack.scope).closed = lack
 
-    def _room(self, scope: Scope) -> ScopeUsage:
-        room = self._rooms.get(scope.name)
+    def _usage(self, scope: Scope) -> ScopeUsage:
+        room = self._scopes.get(scope.name)
         if room is None:
-            room = self._rooms[scope.name] = ScopeUsage(scope)
+            room = self._scopes[scope.name] = ScopeUsage(scope)
         elif room.scope is not scope and room.scope != scope:
-            room.become(scope)
+            room.change_limits(scope)
         return room
 
     def _sweep(self, now: float) -> None:
-        self._rooms = {name: room for name, room in self._rooms.items() if not room.is_idle(now)}
-        self._sweep_at = max(MOST_IDLE, 2 * len(self._rooms))
+        self._scopes = {name: room for name, room in self._scopes.items() if not room.is_idle(now)}
+        self._sweep_at = max(MOST_IDLE, 2 * len(self._scopes))
 
 
 def _free_at(logs: Sequence[WindowUsage], now: float, amount: int) -> float:
@@ -180,10 +182,10 @@ def _free_at(logs: Sequence[WindowUsage], now: float, amount: int) -> float:
     return latest
 
 
-def _followed(older: list[WindowUsage], newer: list[WindowUsage]) -> list[WindowUsage]:
+def _with_history(older: list[WindowUsage], newer: list[WindowUsage]) -> list[WindowUsage]:
     """Return `newer`, knowing what the longest window of the `older` knows."""
     longest = max(older, key=lambda log: log.window.seconds, default=None)
     for log in newer:
         if longest is not None:
-            log.follow(longest)
+            log.copy_history(longest)
     return newer

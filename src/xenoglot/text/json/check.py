@@ -42,7 +42,7 @@ class JSONFault(Struct, frozen=True):
         """Return why there is no answer, after as many tries; clients that ask again by themselves need not."""
         asked = f" (asked {tries} times)" if tries > 1 else ""
         message = f"the model's answer is not what was asked for: {self.reason}{asked}"
-        return Failure(kind="upstream", message=message, futile=tries > 1 or self.cut is not None)
+        return Failure(kind="upstream", message=message, non_retryable=tries > 1 or self.cut is not None)
 
     def told(self) -> str:
         """Return what the model is told, for its next try."""
