@@ -45,24 +45,24 @@ UNMOVED = "a client has connections, and is neither copied nor sent to another p
 
 
 class AsyncClient:
-    """Asks models.
+    """Async client for any model.
 
-    async with AsyncClient("anthropic", model="claude-sonnet-4-5") as client:
-        reply = await client.complete("Hello")
-        print(reply.text)
+        async with AsyncClient("anthropic", model="claude-sonnet-4-5") as client:
+            reply = await client.complete("Hello")
+            print(reply.text)
 
-    `upstream` is the name of a provider, the base URL of a server (which speaks `dialect`, `chat` if none is said), a
-    backend, something that opens one, or nothing: then the embedded model answers. `key` is the upstream's; without it,
-    it is in the environment variable `key_env`, or in that of the provider. `settings` stand for what an address has in
-    braces. `headers` go with every request. `proxy` is the URL of one, `"environment"` or `None`.
+    `upstream` is a provider's name, a server's base URL (of `dialect`; default `chat`), a backend, a function that
+    opens one, or `None` for the embedded model. `key` is the upstream's API key; without it, the environment variable
+    `key_env` or the provider's own variable is read. `settings` fill the braces in a provider's URL. `headers` are sent
+    with every request. `proxy` is a proxy's URL, `"environment"` or `None`.
 
-    `deadlines` and `retry` say how long is waited and how often is tried. What the upstream cannot be told is in the
-    `losses` of each answer; with `on_loss="refuse"` nothing is sent then and `LossError` is raised, with `"warn"` it is
-    logged. `text_syntax` says how models write calls and thoughts that their server leaves in the text, `emulate` what
-    is done here for a server that cannot. `prices` say what answers cost, where the packaged ones do not. `world` is
-    the clock and the chance that retries go by.
+    `deadlines` limit how long a call waits, `retry` how often it is attempted. Features that the upstream does not
+    support are reported in `losses` of each answer. With `on_loss="refuse"` the request is not sent and `LossError` is
+    raised; with `"warn"` the loss is logged. `text_syntax` is the syntax of calls and reasoning that a server leaves in
+    the text; `emulate` selects what is emulated for a server without support. `prices` override the packaged prices.
+    `world` is the clock and random source of retries.
 
-    It belongs to the event loop of its first call. Nothing is opened before.
+    The client belongs to the event loop of its first call. No connection is opened before that call.
     """
 
     def __init__(  # noqa: PLR0913  one argument for each thing in which upstreams differ
@@ -84,7 +84,7 @@ class AsyncClient:
         prices: Prices | None = None,
         world: ClientEnvironment | None = None,
     ) -> None:
-        """Make a client.
+        """Create a client.
 
         Raises:
             ConfigurationError: there is no such provider or dialect, or a key or a setting is missing.
@@ -104,19 +104,19 @@ class AsyncClient:
         self._calling = CallExecutor(connection, tries, on_loss, prices)
 
     async def complete(self, messages: Messages, **options: Unpack[Options]) -> Reply:
-        """Return the whole answer to `messages`.
+        """Return the complete answer to `messages`.
 
         Raises:
-            FailureError: there is none; the class says why (`xenoglot.errors`).
-            LossError: something cannot be said to the upstream, and is not to be lost.
+            FailureError: no answer; its class is the reason (`xenoglot.errors`).
+            LossError: the upstream does not support a feature, and losses are refused.
         """
         return await self._calling.complete(await self._calling.build_request(messages, options, stream=False))
 
     def stream(self, messages: Messages, **options: Unpack[Options]) -> AsyncReplyStream:
-        """Return the answer to `messages` as a stream, which begins when it is entered or its first event is asked for.
+        """Return the answer to `messages` as a stream; the request is sent on entry or at the first event.
 
         Raises:
-            FailureError: as the stream is read: there is no answer, or no whole one. `LossError` as above.
+            FailureError: while reading: no answer, or an incomplete one. `LossError` as above.
         """
 
         async def begin() -> StartedAnswer:
@@ -129,11 +129,11 @@ class AsyncClient:
     ) -> Parsed[T, Reply]:
         """Return the answer as a value of the type `output`, in `.value`.
 
-        Where it is none, the model is told what is wrong and asked again, up to `retries` times.
+        If the text is not valid, the model gets the list of problems and is called again, up to `retries` times.
 
         Raises:
-            ParseError: no answer was what was asked for.
-            FailureError: there is no answer. `LossError` as above.
+            ParseError: no attempt returned a valid value.
+            FailureError: no answer. `LossError` as above.
         """
         from xenoglot.client.results.parsed import parse  # noqa: PLC0415  few clients parse
         from xenoglot.client.results.schemas import shape_of  # noqa: PLC0415
@@ -155,7 +155,7 @@ class AsyncClient:
         headers: Mapping[str, str] | None = None,
         timeout: Timeout = None,  # noqa: ASYNC109  an option like those of the other calls
     ) -> EmbeddingReply:
-        """Return a vector for each of `inputs`, of length `dimensions` if that is said.
+        """Return a vector for each of `inputs`, of length `dimensions` if set.
 
         Raises:
             FailureError: there are none. `LossError` as above.
@@ -184,18 +184,18 @@ class AsyncClient:
         return await self._calling.operate("rerank", model, fields, None, timeout)
 
     async def count_tokens(self, messages: Messages, **options: Unpack[Options]) -> int | None:
-        """Return the tokens of the prompt by the model's own count; `None` where there is no way to know.
+        """Return the prompt's tokens as the model counts them; `None` if the upstream cannot count.
 
         Raises:
-            FailureError: there is a way, and it failed.
+            FailureError: the upstream can count, and the request failed.
         """
         return await self._calling.count(await self._calling.build_request(messages, options, stream=False))
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Return the models that the upstream says it has.
+        """Return the models that the upstream lists.
 
         Raises:
-            FailureError: it does not say.
+            FailureError: the upstream returned no list.
         """
         backend = await self._calling.connection.backend()
         return await self._calling.tries.run(backend.models)
@@ -208,9 +208,9 @@ class AsyncClient:
         headers: Mapping[str, str] | None = None,
         timeout: Timeout = None,  # noqa: ASYNC109  as above
     ) -> JSONObject:
-        """Return the answer to a request of `dialect` as that dialect writes it.
+        """Return the answer to a request in JSON of `dialect`, as JSON of the same dialect.
 
-        An upstream of the same dialect gets `body` as it is, and its answer is given as it came.
+        An upstream of the same dialect gets `body` unchanged, and its answer is returned unchanged.
 
         Raises:
             FailureError: there is none. `LossError` as above.
@@ -225,15 +225,15 @@ class AsyncClient:
         headers: Mapping[str, str] | None = None,
         timeout: Timeout = None,
     ) -> AsyncItems[JSONObject]:
-        """Return the same as a stream of the dialect's events, each as JSON; what is no JSON (`[DONE]`) is left out."""
+        """Return the same as a stream of the dialect's events, each as JSON, without `[DONE]`."""
         asked = RawCall(body, dialect, headers, timeout)
         return AsyncItems(lambda: self._calling.raw_begin(asked), seconds(timeout))
 
     async def run(self, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunResult:  # noqa: ANN401  those of `running`
-        """Answer `messages` with the help of `tools`, which are called as often as the model asks for them.
+        """Answer `messages` with `tools`, which are called as often as the model requests them.
 
-        The options are those of `complete`, and those of `client.tool_loop.run.run`. Whatever comes of it is in the
-        outcome of the result: only mistakes in the arguments are raised.
+        The options are those of `complete` and of `client.tool_loop.run.run`. Every outcome is in the result; only
+        invalid arguments raise.
         """
         from xenoglot.client.tool_loop.run import run  # noqa: PLC0415  few clients have tools
 
@@ -246,15 +246,15 @@ class AsyncClient:
         return run_stream(self, messages, tools, **options)
 
     def cost_of(self, usage: Usage | None, model: str | None, *, service_tier: str | None = None) -> Cost | None:
-        """Return what `usage` costs at this upstream; `None` where that is not known."""
+        """Return the cost of `usage` at this upstream; `None` if no price is known."""
         return self._calling.cost(usage, model, service_tier)
 
     def context_window(self, model: str | None = None) -> int | None:
-        """Return how many tokens of prompt and answer `model` holds, or the client's; `None` where it is not known."""
+        """Return the context window of `model`, or of the client's model, in tokens; `None` if unknown."""
         return self._calling.connection.context(model)
 
     async def aclose(self) -> None:
-        """Let go of everything; calls under way fail."""
+        """Close all connections; calls in progress fail."""
         await self._calling.connection.aclose()
 
     def __reduce__(self) -> NoReturn:

@@ -1,8 +1,8 @@
-"""An event loop in a thread of its own, for callers that block: whoever they are, and whether they run one themselves.
+"""An event loop in a thread of its own, for blocking callers.
 
-A portal opens at its first call. It closes when it is told to, when its owner is collected, and when the interpreter
-ends. A process that was forked off has no such thread, and what the portal has open belongs to the other process: its
-owner then needs another.
+The loop starts at the first call. It stops when it is closed, when its owner is collected, and when the interpreter
+ends. A forked process has no such thread, and open connections belong to the parent process: its owner must create
+another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLOSE_TIMEOUT: Final = 10.0
-"""Seconds that a caller waits for what it has cancelled, or for the end of the thread."""
+"""Seconds that a caller waits for a cancelled call, or for the end of the thread."""
 
 SIGNAL_SECONDS: Final = 0.25
 """Longest delay between a signal and its Python handler while the main thread waits."""
@@ -32,7 +32,7 @@ _open: weakref.WeakSet[LoopThread] = weakref.WeakSet()
 
 
 class LoopThread:
-    """Runs coroutines in a loop of its own; `end` is awaited there at last."""
+    """Runs coroutines in an event loop in its own thread; `end` is awaited there before the loop stops."""
 
     def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
         self._end = end
@@ -42,18 +42,18 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._tasks: set[asyncio.Task[Any]] = set()
-        """What callers have there under way."""
+        """Calls in progress."""
 
     @property
     def in_other_process(self) -> bool:
-        """Whether it is another process's."""
+        """Whether the loop belongs to another process."""
         return os.getpid() != self._process
 
     def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return what `work` gives. Whoever is interrupted while waiting cancels it, and leaves when it is over.
+        """Return the result of `work`. An interrupted caller cancels it and waits for its end.
 
         Raises:
-            RuntimeError: the portal is closed or another process's, or this is its own thread.
+            RuntimeError: the loop is closed or of another process, or this is the loop's own thread.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("a blocking client was called from its own event loop: use `AsyncClient` there")
@@ -76,13 +76,13 @@ class LoopThread:
             del call  # an error holds this frame: it is not to hold itself
 
     def schedule(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Have `work` done there, and wait for nothing: for whoever may be called by the garbage collector."""
+        """Run `work` in the loop without waiting; safe to call from the garbage collector."""
         loop = self._loop
         if loop is not None and not self.in_other_process:
             loop.call_soon_threadsafe(lambda: _track(loop.create_task(work()), self._tasks))
 
     def close_soon(self) -> None:
-        """End, and do not wait for it. Does nothing the second time, nor in another process."""
+        """Stop without waiting. Does nothing the second time, nor in another process."""
         if self.in_other_process:
             return
         with self._lock:  # what was called before is begun, and cancelled; what comes later is refused
@@ -124,7 +124,7 @@ class LoopThread:
 
 
 class _Call(Generic[T]):
-    """What a caller waits for; `finished` can be acquired once when it is done. The rest belongs to the loop."""
+    """A call that a thread waits for; `done` can be acquired once when it ends. The rest belongs to the loop."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], tasks: set[asyncio.Task[Any]]) -> None:
         self.finished = threading.Lock()
@@ -202,7 +202,7 @@ def _serve(
     end: Callable[[], Awaitable[None]],
     tasks: set[asyncio.Task[Any]],
 ) -> None:
-    """Run `loop` until it is stopped, and leave nothing behind. Does nothing if the loop is claimed already."""
+    """Run `loop` until it is stopped, and close everything. Does nothing if another thread runs the loop."""
     if not claim.acquire(blocking=False):
         return
     asyncio.set_event_loop(loop)
@@ -216,7 +216,7 @@ def _serve(
 
 
 async def _ended(end: Callable[[], Awaitable[None]], tasks: set[asyncio.Task[Any]]) -> None:
-    """Break off what callers have under way, then let go of what is open: that may have tasks of its own."""
+    """Cancel the calls in progress, then await `end`, which may create tasks."""
     await _cancelled(tasks)
     await end()
 
@@ -231,6 +231,6 @@ async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Close what nobody has closed, while threads still run."""
+    """Close all open loops at exit, while threads still run."""
     for portal in tuple(_open):
         portal.close()

@@ -1,4 +1,4 @@
-"""The blocking client: the same calls as `AsyncClient`, for programs without an event loop, and inside of any."""
+"""Blocking client: the calls of `AsyncClient` for programs without an event loop, and inside of one."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _inherited: list[object] = []
-"""What another process has open: to collect it would be to close it."""
+"""Clients of the parent process after a fork: collecting them would close its connections."""
 
 
 class Client:
-    """Asks models, and waits for their answers.
+    """Blocking client for any model.
 
-    with Client("anthropic", model="claude-sonnet-4-5") as client:
-        print(client.complete("Hello").text)
+        with Client("anthropic", model="claude-sonnet-4-5") as client:
+            print(client.complete("Hello").text)
 
-    What it is made of, its calls and their options are those of `AsyncClient`. Its connections live in an event loop of
-    its own, in a thread that starts with the first call: several threads may use it, and a program that runs an event
-    loop itself. In a process that was forked off it connects anew.
+    Arguments, calls and options are those of `AsyncClient`. Its connections belong to an event loop in a thread of its
+    own that starts with the first call. Several threads may use a client, also in programs that run an event loop.
+    After a fork it opens new connections.
     """
 
     def __init__(  # noqa: PLR0913  one argument for each thing in which upstreams differ
@@ -69,7 +69,7 @@ class Client:
         prices: Prices | None = None,
         world: ClientEnvironment | None = None,
     ) -> None:
-        """Make a client.
+        """Create a client.
 
         Raises:
             ConfigurationError: there is no such provider or dialect, or a key or a setting is missing.
@@ -96,7 +96,7 @@ class Client:
         self._portal = self._open()
 
     def complete(self, messages: Messages, **options: Unpack[Options]) -> Reply:
-        """Return the whole answer to `messages`; see `AsyncClient.complete`."""
+        """Return the complete answer to `messages`; see `AsyncClient.complete`."""
         return self._call(lambda client: client.complete(messages, **options))
 
     def stream(self, messages: Messages, **options: Unpack[Options]) -> ReplyStream:
@@ -141,7 +141,7 @@ class Client:
         return self._call(lambda client: client.count_tokens(messages, **options))
 
     def models(self) -> Sequence[ModelInfo]:
-        """Return the models that the upstream says it has; see `AsyncClient.models`."""
+        """Return the models that the upstream lists; see `AsyncClient.models`."""
         return self._call(lambda client: client.models())
 
     def raw(
@@ -180,15 +180,15 @@ class Client:
         return run_stream_sync(self, messages, tools, **options)
 
     def cost_of(self, usage: Usage | None, model: str | None, *, service_tier: str | None = None) -> Cost | None:
-        """Return what `usage` costs at this upstream; `None` where that is not known."""
+        """Return the cost of `usage` at this upstream; `None` if no price is known."""
         return self._client.cost_of(usage, model, service_tier=service_tier)
 
     def context_window(self, model: str | None = None) -> int | None:
-        """Return how many tokens of prompt and answer `model` holds; see `AsyncClient.context_window`."""
+        """Return the context window of `model` in tokens; see `AsyncClient.context_window`."""
         return self._client.context_window(model)
 
     def close(self) -> None:
-        """Let go of everything; calls under way fail. Does nothing the second time."""
+        """Close all connections; calls in progress fail. Does nothing the second time."""
         self._portal.close()
 
     def __reduce__(self) -> NoReturn:
@@ -207,7 +207,7 @@ class Client:
         return portal.call(lambda: ask(client))
 
     def _current(self) -> tuple[LoopThread, AsyncClient]:
-        """Return what belongs to this process."""
+        """Return the loop and client of this process."""
         if self._portal.in_other_process:
             _inherited.append((self._portal, self._client))
             self._client = self._make()

@@ -1,4 +1,4 @@
-"""Streams for callers that block: each is read in the client's portal, and given out where it is iterated."""
+"""Streams for blocking callers: read in the client's event loop, returned in the caller's thread."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Item = TypeVar("Item")
 
 
 class Items(Generic[Item]):
-    """What a stream gives, to be iterated in `with`: leaving the block stops the upstream at once.
+    """Iterator over the items of an answer, used in `with`; leaving the block stops the upstream at once.
 
-    It behaves as `AsyncItems` does. One that is left lying about stops when it is collected; its `owner`, the client,
-    lives as long as it does.
+    It behaves like `AsyncItems`. A stream that is not closed stops when it is collected; its `owner`, the client, lives
+    as long as the stream.
     """
 
     def __init__(self, portal: LoopThread, items: AsyncItems[Item], owner: object = None) -> None:
@@ -38,7 +38,7 @@ class Items(Generic[Item]):
         self._ready: deque[Item] = deque()
         self._started = False
         self._ended = False
-        """Whether all of it was given out."""
+        """Whether all items were returned."""
         self._finalizer = weakref.finalize(self, portal.schedule, self._pump.aclose)
         self._finalizer.atexit = False  # then the portal ends everything
 
@@ -65,7 +65,7 @@ class Items(Generic[Item]):
         return item
 
     def close(self) -> None:
-        """Stop. Does nothing the second time, nor where the client was closed, or in another process."""
+        """Stop. Does nothing the second time, on a closed client, or in another process."""
         if not self._finalizer.alive:
             return
         try:
@@ -115,21 +115,21 @@ class ReplyStream(Items[Event]):
 
     @property
     def response(self) -> Response:
-        """The answer as far as it has come; of a block that still grows, what is there."""
+        """The answer received so far; a growing block has the content received so far."""
         return self._stream.response
 
     def texts(self) -> Generator[str, None, None]:
-        """Yield the words of the first candidate as they come."""
+        """Yield the text of the first candidate as it arrives."""
         for event in self:
             if isinstance(event, TextDelta) and event.candidate == 0:
                 yield event.text
 
     def reply(self) -> Reply:
-        """Return the whole answer; what has not been read of it yet is read now.
+        """Return the complete answer, reading what is left of the stream.
 
         Raises:
-            FailureError: there is none.
-            RuntimeError: the stream was left before its end.
+            FailureError: no complete answer.
+            RuntimeError: the stream was closed before its end.
         """
         for _ in self:
             pass

@@ -1,4 +1,4 @@
-"""Reads a stream in its loop for a thread that iterates: each piece that comes has to wake that thread alone."""
+"""Reads a stream in its event loop for an iterating thread, so that each batch wakes only that thread."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 AHEAD: Final = 64
-"""Batches that a stream is ahead of who iterates, before its upstream has to wait."""
+"""Batches read ahead of the caller before the upstream is back-pressured."""
 
 
 class ThreadStream(Generic[Item]):
-    """Reads `items` to their end, and no further ahead than `AHEAD`.
+    """Reads `items` to their end, at most `AHEAD` batches ahead of the caller.
 
-    `start` and `aclose` are awaited in the loop of `portal`; `receive` blocks, and is called from other threads.
+    `start` and `aclose` are awaited in the loop of `portal`; `receive` blocks and is called from other threads.
     """
 
     def __init__(self, portal: LoopThread, items: AsyncItems[Item]) -> None:
@@ -33,13 +33,13 @@ class ThreadStream(Generic[Item]):
         self._reading = asyncio.Event()
         self._resumed = asyncio.Event()
         self._paused = False
-        """Whether it waits for room."""
+        """Whether it waits for the caller."""
 
     async def start(self) -> None:
-        """Begin to read, unless that was begun.
+        """Start reading, once.
 
         Raises:
-            FailureError: there is no answer.
+            FailureError: no answer.
         """
         await self._items.__aenter__()
         if not self._reading.is_set():
@@ -47,7 +47,7 @@ class ThreadStream(Generic[Item]):
             await self._reading.wait()  # from there on it ends with a word to whoever waits
 
     def receive(self) -> Sequence[Item]:
-        """Return what has come, or wait for it; nothing where there is no more.
+        """Wait for the next batch; empty at the end.
 
         Raises:
             FailureError: the answer fails, or has no end.
@@ -63,7 +63,7 @@ class ThreadStream(Generic[Item]):
         return found
 
     async def aclose(self) -> None:
-        """Stop, and the upstream at once; whoever waits hears that there is no more."""
+        """Stop the stream and its upstream at once; waiting callers get the end."""
         try:
             await self._items.aclose()
         finally:
@@ -97,7 +97,7 @@ class ThreadStream(Generic[Item]):
             await self._items.aclose()
 
     async def _pause(self) -> None:
-        """Wait until half of what was read is taken."""
+        """Wait until half of what was read is received."""
         self._resumed.clear()
         self._paused = True
         if self._batches.qsize() > AHEAD // 2:  # else it was taken before anybody could see that this waits

@@ -1,4 +1,4 @@
-"""A streamed answer: its events as they come, what has grown of it so far, and the whole of it at the end."""
+"""Async stream of one answer: its events, the answer received so far, and the complete answer at the end."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Item_co = TypeVar("Item_co", covariant=True)
 
 
 class Source(Protocol[Item_co]):
-    """An answer that has begun."""
+    """An answer that has started."""
 
     def batches(self) -> AsyncGenerator[Sequence[Item_co], None]:
-        """Yield what it is made of, what came together in one; none is empty."""
+        """Yield the items in batches, as they arrived together; no batch is empty."""
         ...
 
     async def aclose(self) -> None:
@@ -37,10 +37,10 @@ class Source(Protocol[Item_co]):
 
 
 class AsyncItems(Generic[Item]):
-    """What a stream gives, to be iterated in `async with`: leaving the block stops the upstream at once.
+    """Async iterator over the items of an answer, used in `async with`; leaving the block stops the upstream at once.
 
-    Nothing is sent before it is entered or the first item is asked for. Whatever goes wrong on the way is raised where
-    the next item is waited for: an answer that breaks off never looks like one that is over.
+    The request is sent on entry or at the first item. Errors are raised when the next item is awaited: a truncated
+    answer always raises, it never looks complete.
     """
 
     def __init__(self, begin: Callable[[], Awaitable[Source[Item]]], seconds: float | None) -> None:
@@ -50,11 +50,11 @@ class AsyncItems(Generic[Item]):
         self._source: Source[Item] | None = None
         self._batches: AsyncGenerator[Sequence[Item], None] | None = None
         self._ready: deque[Item] = deque()
-        """What has come, and was not asked for yet."""
+        """Items that arrived and were not returned yet."""
         self._ended = False
         self._closed = False
         self._busy = False
-        """Whether somebody waits for an item."""
+        """Whether a task waits for an item."""
 
     def __aiter__(self) -> Self:
         return self
@@ -69,7 +69,7 @@ class AsyncItems(Generic[Item]):
         return self._record(self._ready.popleft())
 
     async def aclose(self) -> None:
-        """Stop. Whoever waits for an item hears that there is none any more. Does nothing the second time."""
+        """Stop. A task that waits for an item gets the end of the stream. Later calls do nothing."""
         self._closed = True
         if self._busy:
             if self._source is not None:
@@ -123,7 +123,7 @@ class AsyncItems(Generic[Item]):
         return batch
 
     def _record(self, item: Item) -> Item:
-        """Note what is given out now."""
+        """Record an item that is returned to the caller."""
         return item
 
     async def _await_batch(self, batches: AsyncGenerator[Sequence[Item], None]) -> Sequence[Item]:
@@ -163,21 +163,21 @@ class AsyncReplyStream(AsyncItems[Event]):
 
     @property
     def response(self) -> Response:
-        """The answer as far as it has come; of a block that still grows, what is there."""
+        """The answer received so far; a growing block has the content received so far."""
         return self._folder.response(growing=True)
 
     async def texts(self) -> AsyncGenerator[str, None]:
-        """Yield the words of the first candidate as they come."""
+        """Yield the text of the first candidate as it arrives."""
         async for event in self:
             if isinstance(event, TextDelta) and event.candidate == 0:
                 yield event.text
 
     async def reply(self) -> Reply:
-        """Return the whole answer; what has not been read of it yet is read now.
+        """Return the complete answer, reading what is left of the stream.
 
         Raises:
-            FailureError: there is none.
-            RuntimeError: the stream was left before its end.
+            FailureError: no complete answer.
+            RuntimeError: the stream was closed before its end.
         """
         async for _ in self:
             pass

@@ -1,4 +1,4 @@
-"""One request asked of a backend: begun, tried again while nothing of the answer is out, and read to its end."""
+"""One attempt at a request: sent to a backend and read until the answer starts, then to its end."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _EARLY = Failure(kind="upstream", message="connection lost: the answer ended without being complete")
 _ENDLESS = Failure(kind="upstream", message="the upstream's answer is larger than allowed", cause="too_large")
 LONGEST = 64 * 1024 * 1024
-"""Characters of an answer, which is kept while it grows: no model writes so many."""
+"""Maximum characters of an answer, which is kept in memory while it grows; no model writes as many."""
 
 _SILENT = (Ping, Started)
-"""What nobody waits for: while there is nothing else an answer has not begun."""
+"""Events without content: an answer that has only these has not started."""
 
 
 class StartedAnswer:
-    """An answer that has begun: what was read of it already, and the rest."""
+    """An answer that has started: the events read so far, and the rest of the stream."""
 
     def __init__(self, answer: EventAnswer, call: Call) -> None:
         self.answer = answer
@@ -38,7 +38,7 @@ class StartedAnswer:
         self._size = 0
 
     async def begin(self) -> None:
-        """Read on until there is something to give out.
+        """Read until the first event for the caller.
 
         Raises:
             FailureError: the answer fails before that.
@@ -52,7 +52,7 @@ class StartedAnswer:
         raise IncompleteError(_EARLY)
 
     async def batches(self) -> AsyncGenerator[Sequence[Event], None]:
-        """Yield the events, those together that came together.
+        """Yield the events in batches, as they arrived together.
 
         Raises:
             FailureError: the answer fails, or has no end.
@@ -70,7 +70,7 @@ class StartedAnswer:
             raise IncompleteError(_EARLY)
 
     async def aclose(self) -> None:
-        """Be done with it: the upstream is stopped at once."""
+        """Close the answer; the upstream is stopped at once."""
         await self.answer.aclose()
 
     async def _batches(self) -> AsyncGenerator[Sequence[Event], None]:
@@ -91,7 +91,7 @@ class StartedAnswer:
 
 
 class StartedBytes:
-    """An answer in the caller's own dialect that has begun, passed on as it came."""
+    """An answer in the caller's own dialect that has started; its bytes are passed on unchanged."""
 
     def __init__(self, answer: ByteAnswer, call: Call) -> None:
         self.answer = answer
@@ -99,7 +99,7 @@ class StartedBytes:
         self._read: deque[Piece] = deque()
 
     async def begin(self) -> None:
-        """Read on until there is something to give out; what the bytes say is the caller's to read.
+        """Read until the first bytes for the caller, who decodes them.
 
         Raises:
             FailureError: the answer fails before that.
@@ -126,7 +126,7 @@ class StartedBytes:
                 raise midstream_error(piece.failure)
 
     async def aclose(self) -> None:
-        """Be done with it: the upstream is stopped at once."""
+        """Close the answer; the upstream is stopped at once."""
         await self.answer.aclose()
 
     async def _pieces(self) -> AsyncGenerator[Piece, None]:
@@ -137,7 +137,7 @@ class StartedBytes:
 
 
 async def begin(backend: Backend, call: Call) -> StartedAnswer | StartedBytes:
-    """Return the answer of `backend` to `call`, begun; in bytes only where the call has some of its own.
+    """Return the started answer of `backend` to `call`; as bytes only if the call has a body of its own.
 
     Raises:
         FailureError: there is none. `LossError` and `WireError` alike.
@@ -162,13 +162,13 @@ async def begin_events(backend: Backend, call: Call) -> StartedAnswer:
 
 
 def _check(events: Sequence[Event]) -> None:
-    """Raises `FailureError` where they end in a failure."""
+    """Raise `FailureError` if the events end in a failure."""
     failure = failure_of(events)
     if failure is not None:
         raise midstream_error(failure)
 
 
 def midstream_error(failure: Failure) -> FailureError:
-    """Return the error of an answer that fails after it has begun."""
+    """Return the error of an answer that fails after its start."""
     cut = failure.kind == "upstream" and failure.dialect is None and failure.cause in (None, "closed")
     return IncompleteError(failure) if cut else typed_error(FailureError(failure))

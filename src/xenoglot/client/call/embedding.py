@@ -10,10 +10,10 @@ from xenoglot.model.embedding import EmbeddingRequest
 
 
 def embedding_request(inputs: str | Sequence[str], model: str, dimensions: int | None) -> EmbeddingRequest:
-    """Return the request for vectors of `inputs`.
+    """Return the embedding request for `inputs`.
 
     Raises:
-        WireError: they are no texts, or there are none; the path says which.
+        WireError: `inputs` is empty or has an item that is not text; the error has its path.
     """
     texts: object = (inputs,) if isinstance(inputs, str) else inputs
     if not isinstance(texts, Sequence) or isinstance(texts, bytes) or not texts:

@@ -1,4 +1,4 @@
-"""How a client calls: what is wanted made into a call, the call answered, and the answer made into a reply."""
+"""Execution of a call: build the request, send it with retries, and build the reply."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
 Timeout: TypeAlias = float | Deadlines | None
-"""Seconds for all that a call takes, or all four deadlines; `None`: those of the client."""
+"""Total seconds of a call, or all four deadlines; `None`: those of the client."""
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ _logger = logging.getLogger("xenoglot.client")
 
 
 class RawCall(NamedTuple):
-    """A request in a dialect's own JSON, as it is given, and what goes with it."""
+    """A request in a dialect's own JSON, with its options."""
 
     body: Mapping[str, JSON] | bytes
     dialect: str
@@ -57,7 +57,7 @@ class RawCall(NamedTuple):
 
 
 class CallExecutor:
-    """Calls one upstream. What every call of a client needs is here once, for each kind of call."""
+    """Executes all kinds of calls to one upstream."""
 
     def __init__(self, connection: ClientUpstream, tries: RetryLoop, on_loss: OnLoss, prices: Prices | None) -> None:
         if on_loss not in get_args(OnLoss):
@@ -69,7 +69,7 @@ class CallExecutor:
         self._listed = False
 
     async def build_request(self, messages: Messages, options: Options, *, stream: bool) -> CallRequest:
-        """Return what is asked for. Raises `InvalidRequestError` where that is nothing that can be asked."""
+        """Return the request. Raises `InvalidRequestError` if the arguments are not valid."""
         connection = self.connection
         backend = await connection.backend()
         with invalid_request_errors():
@@ -78,7 +78,7 @@ class CallExecutor:
             return build_request(messages, options, model=model, dialect=connection.dialect, stream=stream)
 
     async def complete(self, asked: CallRequest) -> Reply:
-        """Return the whole answer."""
+        """Return the complete answer."""
 
         async def attempt() -> Reply:
             folder = Folder()
@@ -91,11 +91,11 @@ class CallExecutor:
         return await self._with_retries(attempt, asked.timeout)
 
     async def begin(self, asked: CallRequest) -> StartedAnswer:
-        """Return the answer once it has begun."""
+        """Return the answer once it has started."""
         return await self.tries.run(lambda: self._begin_once(asked))
 
     async def reply(self, begun: StartedAnswer, response: Response) -> Reply:
-        """Return what is told of a whole answer."""
+        """Return the reply for a complete answer."""
         if self._prices is not None and not self._listed:
             await asyncio.to_thread(self._prices.load)  # it takes a third of a second
             self._listed = True
@@ -150,7 +150,7 @@ class CallExecutor:
         return await self._with_retries(attempt, timeout)
 
     async def raw(self, asked: RawCall) -> JSONObject:
-        """Return the whole answer in the dialect of the request."""
+        """Return the complete answer in the dialect of the request."""
 
         async def attempt() -> JSONObject:
             backend, call, read = await self._post_once(asked, stream=False)
@@ -161,7 +161,7 @@ class CallExecutor:
         return await self._with_retries(attempt, asked.timeout)
 
     async def raw_begin(self, asked: RawCall) -> RawSource:
-        """Return the same as a stream, once it has begun."""
+        """Return the same as a stream, once it has started."""
 
         async def attempt() -> RawSource:
             backend, call, read = await self._post_once(asked, stream=True)
@@ -170,7 +170,7 @@ class CallExecutor:
         return await self.tries.run(attempt)
 
     def cost(self, usage: Usage | None, model: str | None, tier: str | None = None) -> Cost | None:
-        """Return what `usage` costs; `None` where that is not known."""
+        """Return the cost of `usage`; `None` if no price is known."""
         if self._prices is None:
             return None
         return self._prices.cost(usage, model, provider=self.connection.provider, service_tier=tier)
@@ -206,7 +206,7 @@ class CallExecutor:
         return Losses(strict=self._on_loss == "refuse")
 
     def _report_losses(self, losses: Losses) -> tuple[Loss, ...]:
-        """Return what was lost; where that is wished, the log hears of it."""
+        """Return the losses; log them with `on_loss="warn"`."""
         found = tuple(losses)
         if found and self._on_loss == "warn":
             _logger.warning("lost on the way: %s", "; ".join(map(str, found)))
@@ -214,7 +214,7 @@ class CallExecutor:
 
 
 def seconds(timeout: Timeout) -> float | None:
-    """Return how long all of a call may take. Raises `InvalidRequestError` where that is no time."""
+    """Return the total seconds that a call may take. Raises `InvalidRequestError` for an invalid value."""
     with invalid_request_errors():
         found = timeout_of(timeout)
     return found.total if isinstance(found, Deadlines) else found

@@ -1,4 +1,4 @@
-"""Messages as people write them, strings, canonical turns or the JSON of a dialect, read into canonical turns."""
+"""Messages as callers pass them (text, canonical messages, or a dialect's JSON), decoded into canonical messages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 MessageInput: TypeAlias = str | Part | Message | Reply | Mapping[str, Any]
-"""One turn: what the user says or shows, a canonical turn, an earlier answer, or a turn's JSON in any dialect."""
+"""One message: the user's text or parts, a canonical message, an earlier reply, or a message's JSON in any dialect."""
 
 Messages: TypeAlias = str | Message | Mapping[str, Any] | Sequence[MessageInput] | Request
-"""A conversation, or a whole canonical request, to which the options are added."""
+"""A conversation, or a complete canonical request, to which the options are added."""
 
 _BLOCKS = frozenset(
     ("tool_use", "server_tool_use", "tool_result", "thinking", "redacted_thinking", "document", "search_result")
 )
-"""Kinds of content that only `messages` has; its pictures have a `source`."""
+"""Content types that only `messages` has; its images have a `source`."""
 
 _ITEMS = (
     "message",
@@ -38,10 +38,10 @@ _ITEMS = (
     "custom_tool_call_output",
     "reasoning",
 )
-"""Kinds of turns that only `responses` has."""
+"""Item types that only `responses` has."""
 
 _ITEM_CONTENT = frozenset(("input_text", "input_image", "input_file", "output_text"))
-"""Kinds of content that only it has."""
+"""Content types that only `responses` has."""
 
 _BODIES: dict[str, tuple[str, JSONObject]] = {
     "chat": ("messages", {}),
@@ -50,7 +50,7 @@ _BODIES: dict[str, tuple[str, JSONObject]] = {
     "gemini": ("contents", {}),
     "ollama": ("messages", {}),
 }
-"""Under which name each dialect has its turns, and what a request of it needs beside them."""
+"""The field of a request that holds the messages in each dialect, and the other fields that a request needs."""
 
 _PARTS = get_args(Part)
 _ROLES = get_args(Role)
@@ -58,10 +58,10 @@ _MESSAGE_PATH = re.compile(r"\$\.(?:messages|input|contents)\[(\d+)\]")
 
 
 def messages_of(said: Messages) -> tuple[Message, ...]:
-    """Return the turns of a conversation.
+    """Return the messages of a conversation.
 
     Raises:
-        WireError: one of them is none; the path says which.
+        WireError: a message is not valid; the error has its path.
     """
     if isinstance(said, Request):
         return said.messages
@@ -80,7 +80,7 @@ def messages_of(said: Messages) -> tuple[Message, ...]:
 
 
 def append_turns(said: Messages, turns: tuple[Message, ...]) -> Messages:
-    """Return a conversation with further `turns` behind it.
+    """Return a conversation with `turns` appended.
 
     Raises:
         WireError: it is none.
@@ -93,7 +93,7 @@ def append_turns(said: Messages, turns: tuple[Message, ...]) -> Messages:
 
 
 def texts_of_system(said: object) -> tuple[Message, ...]:
-    """Return the turn that tells a model who it is, of its text or of blocks as in `messages`.
+    """Return the system message, from text or from blocks as in `messages`.
 
     Raises:
         WireError: it is neither.
@@ -131,7 +131,7 @@ def _turn(one: object, where: str) -> Message | JSONObject:
 
 
 def _checked_message(turn: Message, where: str) -> Message:
-    """Return a turn that a program has made, which nobody has looked at yet."""
+    """Return a message that the caller built, after checking its types."""
     if turn.role not in _ROLES:
         raise WireError(f"{where}.role", f"expected one of: {', '.join(_ROLES)}")
     content: object = turn.content
@@ -148,7 +148,7 @@ def _holds_parts(content: object) -> bool:
 
 
 def _of_parts(turn: Mapping[str, Any], where: str) -> Message:
-    """Return a turn whose content is in our own words, texts among them."""
+    """Return a message whose content is canonical parts and texts."""
     for name in turn:
         if name not in {"role", "content", "name"}:
             raise WireError(f"{where}.{name}", "stands beside content in JSON alone")
@@ -165,7 +165,7 @@ def _json(one: object, where: str) -> JSONObject:
 
 
 def _style(turn: Message | JSONObject) -> str | None:
-    """Return the dialect that a turn's JSON is in: where it could be in several, the first of them."""
+    """Return the dialect of a message's JSON; the first that matches."""
     if isinstance(turn, Message):
         return None
     content = turn.get("content")
@@ -181,7 +181,7 @@ def _style(turn: Message | JSONObject) -> str | None:
 
 
 def _decoded(style: str, run: list[tuple[int, Any]]) -> tuple[Message, ...]:
-    """Return what turns in one dialect say; `run` are they, with their places."""
+    """Return the messages of `run`, a list of (message, index) in one dialect, decoded."""
     field, beside = _BODIES[style]
     body = {"model": "any", **beside, field: [turn for _, turn in run]}
     try:

@@ -1,4 +1,4 @@
-"""Who a client asks: the embedded model, a provider by its name, a server by its URL, or a backend of this process."""
+"""Upstreams of a client: the embedded model, a provider's name, a server's URL, or a backend in this process."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from xenoglot.providers.provider import Provider, ProviderEndpoint
 
 BackendOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
-"""Gives a backend, and lets go of it."""
+"""Opens a backend, and closes it on exit."""
 
 Upstream: TypeAlias = str | Backend | BackendOpener | None
-"""The name of a provider, a base URL, a backend, an opening; or `None`: the embedded model."""
+"""A provider's name, a base URL, a backend, a function that opens one; or `None`: the embedded model."""
 
 UNIX = "unix://"
-"""What stands before the path of a unix socket."""
+"""Prefix of the path of a unix socket."""
 
 T = TypeVar("T")
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """All that is known of a server before it is asked.
+    """Address and facts of a server, before a connection exists.
 
-    By patterns of their names, `syntaxes` are how models write calls in text, `contexts` how many tokens they hold.
+    `syntaxes` (of calls in text) and `contexts` (tokens) are by pattern of model names.
     """
 
     name: str
@@ -69,19 +69,19 @@ class Address(Struct, frozen=True, kw_only=True):
     contexts: tuple[tuple[tuple[str, ...], int], ...] = ()
 
     def __repr__(self) -> str:
-        """Leave out keys and headers: a traceback may be shown with what is in it."""
+        """Omit keys and headers, because a traceback may show this."""
         return f"Address(name={self.name!r}, dialect={self.dialect.name!r})"
 
     def syntax_of(self, model: str) -> str:
-        """Return how `model` writes calls and thoughts in text."""
+        """Return the syntax in which `model` writes calls and reasoning in its text."""
         return _first(self.syntaxes, model) or self.syntax
 
     def context_of(self, model: str) -> int | None:
-        """Return how many tokens of prompt and answer `model` holds."""
+        """Return the context window of `model`, in tokens."""
         return _first(self.contexts, model)
 
     def remote(self, transport: Transport) -> Backend:
-        """Return the backend that asks it over `transport`."""
+        """Return the backend that calls it over `transport`."""
         from xenoglot.backends.remote.backend import Remote  # noqa: PLC0415  a client of a backend in process needs none
 
         return Remote(
@@ -103,7 +103,7 @@ def _first(known: Sequence[tuple[tuple[str, ...], T]], model: str) -> T | None:
 
 
 class UpstreamOptions(Struct, frozen=True, kw_only=True):
-    """What a program says of a server, beside where it is."""
+    """Options of an upstream besides its address."""
 
     dialect: str | None = None
     key: str | None = None
@@ -112,12 +112,12 @@ class UpstreamOptions(Struct, frozen=True, kw_only=True):
     settings: Mapping[str, str] | None = None
 
     def __repr__(self) -> str:
-        """Leave out keys and headers, as above."""
+        """Omit keys and headers, as above."""
         return f"Naming(dialect={self.dialect!r})"
 
 
 def address_of(upstream: str, naming: UpstreamOptions, environ: Mapping[str, str] = os.environ) -> Address:
-    """Return what is known of the provider or the server that `upstream` names.
+    """Return the address of the provider or server that `upstream` names.
 
     Raises:
         ConfigurationError: there is no such provider, it does not speak the dialect, or a setting or a key is missing.
@@ -200,7 +200,7 @@ def _headers(naming: UpstreamOptions) -> dict[str, str]:
 
 
 def _keys(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str], *, required: bool) -> tuple[str, ...]:
-    """Return the key, if there is one. Its text is in no error."""
+    """Return the keys: one, or none. No error contains a key."""
     name = naming.key_env or usual
     said = naming.key if naming.key is not None else environ.get(name or "", "")
     if not isinstance(said, str):
@@ -215,10 +215,10 @@ def _keys(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str]
 
 @asynccontextmanager
 async def embedded() -> AsyncGenerator[Backend]:
-    """Give the embedded model, in a process of its own beside this one; its weights are fetched where there are none.
+    """Open the embedded model in a child process; missing weights are downloaded.
 
     Raises:
-        EngineError: it cannot be had; the message says what to do.
+        EngineError: it cannot be started; the message has the remedy.
     """
     from xenoglot.backends.http.client import Transport  # noqa: PLC0415  a client of a server needs none of it
     from xenoglot.engine.backend import Engine  # noqa: PLC0415
@@ -243,7 +243,7 @@ async def embedded() -> AsyncGenerator[Backend]:
 
 
 class _Embedded:
-    """The embedded model for words, and the one for embeddings, as one backend."""
+    """The embedded chat model and the embedded embedding model as one backend."""
 
     def __init__(self, engine: Engine, embedding: EmbeddingEngine) -> None:
         self.name = engine.name
@@ -261,4 +261,4 @@ class _Embedded:
         return [info for one in self._models for info in await one.models()]
 
     async def aclose(self) -> None:
-        """Nothing is held: they belong to whoever made them."""
+        """Do nothing: the engines belong to their owner."""

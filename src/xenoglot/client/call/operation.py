@@ -1,4 +1,4 @@
-"""Calls of operations, which answer in one piece, for an upstream that speaks some dialect."""
+"""Requests of operations that answer in one piece, for an upstream of any dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked for beside the messages: every option of a call, and the request it makes."""
+"""Options of a call besides the messages, and the request that they build."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class ModelOptions(TypedDict, total=False):
-    """The options of every call; what is left out is left to the model's server, and `None` says nothing either.
+    """The options of every call. Options that are left out or `None` are not sent.
 
-    `extra` are fields of the upstream's own dialect. `timeout` is in seconds, for all that the call takes, or all four
-    deadlines. `headers` go with this request alone.
+    `extra` are fields of the upstream's own dialect. `timeout` is in seconds for the whole call, or all four deadlines.
+    `headers` are sent with this request only.
     """
 
     model: str | None
@@ -67,7 +67,7 @@ class ModelOptions(TypedDict, total=False):
 
 
 class Options(ModelOptions, total=False):
-    """The same with the form that the answer is to have: a type, a JSON schema, `json`, or all of it."""
+    """The same, with the form of the answer: a type, a JSON schema, `"json"`, or an `OutputFormat`."""
 
     output: OutputFormat | Mapping[str, Any] | type[Any] | str | None
 
@@ -98,13 +98,13 @@ _OTHER_NAMES: dict[str, str] = {
     "max_retries": "`retry` of the client",
     "num_retries": "`retry` of the client",
 }
-"""What the options of others are here."""
+"""Option names of other libraries, and ours."""
 
 _SAMPLING = frozenset(Sampling.__struct_fields__)
 
 
 class _Plain(Struct, kw_only=True):
-    """The options that stand in a request as they are; `extra` is what a dialect alone knows."""
+    """Options that are fields of a request unchanged; `extra` is dialect-specific."""
 
     parallel_tool_calls: bool | None = None
     verbosity: str | None = None
@@ -122,7 +122,7 @@ _PLAIN = frozenset(_Plain.__struct_fields__)
 
 
 class CallRequest(Struct, frozen=True, kw_only=True):
-    """A request, and what the call wants that is no part of it."""
+    """A request, and the options that are not part of it."""
 
     request: Request
     headers: tuple[tuple[str, str], ...] = ()
@@ -130,11 +130,11 @@ class CallRequest(Struct, frozen=True, kw_only=True):
 
 
 def build_request(messages: Messages, options: Options, *, model: str, dialect: str, stream: bool) -> CallRequest:
-    """Return what is asked for; `model` and `dialect` are the upstream's usual ones.
+    """Return the request and its options; `model` and `dialect` are the upstream's defaults.
 
     Raises:
-        WireError: the messages or an option are none; the path says where.
-        TypeError: there is no such option.
+        WireError: a message or an option is not valid; the error has its path.
+        TypeError: unknown option.
     """
     check_names(options)
     said = cast("dict[str, Any]", {name: value for name, value in options.items() if value is not None})
@@ -166,7 +166,7 @@ def build_request(messages: Messages, options: Options, *, model: str, dialect: 
 
 
 def check_names(options: Mapping[str, object]) -> None:
-    """Raise `TypeError` for an option that there is not."""
+    """Raise `TypeError` for an unknown option."""
     for name in options:
         if name not in _NAMES:
             near = (
@@ -236,7 +236,7 @@ def _header(name: object, value: object) -> tuple[str, str]:
 
 
 def _added(extra: Extra | None, said: JSONObject, dialect: str) -> Extra:
-    """Return what a request has beside its fields with what is `said`; in which dialect it came stays as it is."""
+    """Return the `extra` of a request, extended by options; its dialect stays."""
     if extra is None or extra.dialect != dialect:
         return Extra(dialect=dialect, fields=said, form={ADDED: True})
     return msgspec.structs.replace(extra, fields=extra.fields | said)
@@ -257,7 +257,7 @@ def _sampling(base: Sampling, said: dict[str, Any]) -> Sampling:
 
 
 def _checked(said: dict[str, Any], kind: type[T]) -> T:
-    """Return options as the fields of `kind`, of whose types they have to be."""
+    """Return options as the fields of `kind`, type-checked."""
     try:
         return msgspec.convert(said, kind)
     except msgspec.ValidationError as error:
@@ -290,7 +290,7 @@ def _thinking(said: object) -> Thinking:
 
 
 def timeout_of(said: object) -> float | Deadlines | None:
-    """Return how long is waited. Raises `WireError` where that is no time."""
+    """Return the timeout of a call. Raises `WireError` for an invalid value."""
     if said is None or isinstance(said, Deadlines):
         return said
     if isinstance(said, bool) or not isinstance(said, int | float) or not said > 0:

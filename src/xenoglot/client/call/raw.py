@@ -1,4 +1,4 @@
-"""Requests as a dialect's own JSON, whole or streamed: to an upstream of the same dialect they go as they are."""
+"""Requests in a dialect's own JSON; an upstream of the same dialect gets them unchanged."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 Said = TypeVar("Said", Response, Started)
 
 _DONE = b"[DONE]"
-"""What ends a stream of OpenAI's, and is no JSON."""
+"""End mark of OpenAI's streams, which is not JSON."""
 
 
 class RawRequest(Struct, frozen=True, kw_only=True):
-    """A request of a dialect: what it says, and its bytes."""
+    """A request of a dialect: decoded, and its bytes."""
 
     dialect: Dialect
     request: Request
@@ -52,13 +52,13 @@ class RawRequest(Struct, frozen=True, kw_only=True):
 def raw_request(
     body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[], str], stream: bool
 ) -> RawRequest:
-    """Return the request in `body`, to be streamed or not as is said here, whatever it says itself.
+    """Return the request in `body`; `stream` overrides the body's own setting.
 
-    `model` gives the one that is meant where it names none.
+    `model` supplies the model's name if the body has none.
 
     Raises:
-        WireError: it is none of the dialect.
-        ConfigurationError: there is no such dialect.
+        WireError: not a valid request of the dialect.
+        ConfigurationError: unknown dialect.
     """
     spoken = get(dialect)
     said: JSON = decode_json(body) if isinstance(body, bytes) else body
@@ -81,7 +81,7 @@ def raw_request(
 
 
 async def complete_response(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
-    """Return the whole answer in the words of `dialect`.
+    """Return the complete answer as JSON of `dialect`.
 
     Raises:
         FailureError: there is none.
@@ -103,14 +103,14 @@ async def complete_response(backend: Backend, call: Call, dialect: Dialect) -> J
 
 
 class RawSource:
-    """A streamed answer in the words of a dialect: the JSON of each of its events."""
+    """A streamed answer as JSON of a dialect, event by event."""
 
     def __init__(self, begun: StartedAnswer | StartedBytes, dialect: Dialect) -> None:
         self.started = begun
         self._dialect = dialect
 
     async def batches(self) -> AsyncGenerator[list[JSONObject], None]:
-        """Yield the events, those together that came together; what ends a stream and is no JSON is none of them.
+        """Yield the events in batches, as they arrived together; without an end mark that is not JSON.
 
         Raises:
             FailureError: the answer fails, or has no end.
@@ -150,7 +150,7 @@ def _dialect_named(dialect: Dialect) -> str:
 
 
 def _with_model(answer: Said, call: Call, own: str) -> Said:
-    """Return an answer with what dialects require: one that came without a name, or a time, gets them here."""
+    """Return an answer with the fields that dialects require: a missing model or time is filled in."""
     return replace(
         answer,
         id=answer.id or own,

@@ -1,4 +1,4 @@
-"""A call, tried as often as is worth it: what may be sent again is, after a wait, until the answer has begun."""
+"""Retries of a call until its answer starts: by the retry policy, with a wait before each."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from xenoglot.policy.retry import Retry, RetryBudget, delay
 T = TypeVar("T")
 
 USUAL = Retry(attempts=3)
-"""How often a client asks a server where nothing is said."""
+"""Default retries of a client to a server."""
 ONCE = Retry(attempts=1)
-"""And what runs in this process: who opened it has said how often it tries, if it does."""
+"""No retries, for backends in this process, which have their own policy."""
 
 
 class ClientEnvironment(Struct, frozen=True, kw_only=True):
-    """What a client takes from outside: seconds that never go back, numbers from 0 to 1, and a way to wait."""
+    """External inputs of a client: a monotonic clock in seconds, random numbers from 0 to 1, and sleep."""
 
     clock: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
@@ -34,7 +34,7 @@ class ClientEnvironment(Struct, frozen=True, kw_only=True):
 
 
 class RetryLoop:
-    """Tries calls as `retry` says. All calls of a client share what further tries may cost."""
+    """Attempts calls by the policy `retry`. All calls of a client share one retry budget."""
 
     def __init__(self, retry: Retry, world: ClientEnvironment) -> None:
         self._retry = retry
@@ -42,7 +42,7 @@ class RetryLoop:
         self._budget = RetryBudget(self._retry.budget, self._retry.budget_floor)
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return what `attempt` gives, the first time that it gives something.
+        """Return the first result of `attempt`, retrying its failures.
 
         Raises:
             FailureError: it never does; one of the classes of `errors`.
@@ -65,11 +65,11 @@ class RetryLoop:
         await self._environment.sleep(seconds)
 
     def wait_after_truncation(self, failure: Failure, number: int) -> float | None:
-        """Return the seconds until an answer that has broken off `number` times may be asked for again, or `None`."""
+        """Return the seconds until an answer that was truncated `number` times is requested again, or `None`."""
         return self._wait(failure, number) if self._retry.resend else None
 
     def _wait(self, failure: Failure, number: int) -> float | None:
-        """Return the seconds until the next try behind `number` of them; `None` where there is none."""
+        """Return the seconds until the next attempt after `number` attempts; `None` for no retry."""
         verdict = judge(failure, self._retry)
         key = verdict.blame == "key" and failure.kind != "rate_limit"  # no wait makes a key better that was refused
         if not verdict.retry_same or key or number >= self._retry.attempts:
@@ -79,13 +79,13 @@ class RetryLoop:
 
 
 def typed_error(error: FailureError) -> FailureError:
-    """Return the error as the class that its failure is of."""
+    """Return the error as the class of its failure."""
     return failure_error(error.failure, error.limits) if type(error) is FailureError else error
 
 
 @contextmanager
 def invalid_request_errors() -> Generator[None]:
-    """Turn what is wrong with a request into an error of the client's. Raises `InvalidRequestError` for it."""
+    """Convert a `WireError` about a request. Raises `InvalidRequestError` instead."""
     try:
         yield
     except WireError as error:
@@ -93,17 +93,17 @@ def invalid_request_errors() -> Generator[None]:
 
 
 def invalid_request_error(error: WireError) -> FailureError:
-    """Return the error of a request that is wrong by itself; it names the field."""
+    """Return the error of a request that is not valid; it names the field."""
     return failure_error(Failure(kind="invalid_request", message=str(error), param=error.path))
 
 
 def deadline_after(seconds: float | None) -> float | None:
-    """Return when so many seconds from now are over, on the event loop's clock."""
+    """Return the time on the event loop's clock after so many seconds."""
     return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 async def wait_until(until: float | None, work: Awaitable[T]) -> T:
-    """Return what `work` gives before the moment `until`.
+    """Return the result of `work`, if it ends before the time `until`.
 
     Raises:
         DeadlineError: it gave nothing by then.

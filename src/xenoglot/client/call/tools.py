@@ -1,4 +1,4 @@
-"""Tools as people name them: canonical ones, functions that are tools, or the JSON of any dialect."""
+"""Tools as callers pass them: canonical tools, decorated functions, or JSON of any dialect."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 AnyTool: TypeAlias = Any
-"""A `Tool`, something with a `spec` that is one (a function that is a tool), or a dict as in any of the dialects."""
+"""A `Tool`, an object whose `spec` is one (a decorated function), or a dict as in any dialect."""
 
 Choice: TypeAlias = ToolChoice | str | Mapping[str, Any]
-"""A `ToolChoice`; `auto`, `required` (`any`) or `none`; the name of the tool to be called; or a dict as in OpenAI's
-dialects or in messages."""
+"""A `ToolChoice`; `auto`, `required` (`any`) or `none`; the name of the tool to call; or a dict as in OpenAI's dialects
+or in messages."""
 
 _TURNS: dict[str, JSONObject] = {
     "chat": {"messages": [{"role": "user", "content": "?"}]},
@@ -27,14 +27,14 @@ _TURNS: dict[str, JSONObject] = {
     "responses": {"input": "?"},
     "gemini": {"contents": [{"role": "user", "parts": [{"text": "?"}]}]},
 }
-"""The least request of each dialect, around its tools."""
+"""The smallest valid request of each dialect, around its tools."""
 
 
 def tools_of(said: Sequence[AnyTool], dialect: str) -> tuple[Tool | Opaque, ...]:
-    """Return the tools; what no dialect has as a function is a tool of the upstream, which speaks `dialect`.
+    """Return the tools; a type that no dialect has as a function is a built-in tool of the upstream, of `dialect`.
 
     Raises:
-        WireError: one of them is none; the path says which.
+        WireError: a tool is not valid; the error has its path.
     """
     if isinstance(said, str | Mapping) or not isinstance(said, Sequence):
         raise WireError("$.tools", f"found a `{type(said).__name__}`; expected a list")
@@ -42,10 +42,10 @@ def tools_of(said: Sequence[AnyTool], dialect: str) -> tuple[Tool | Opaque, ...]
 
 
 def tool_choice_of(said: Choice) -> ToolChoice:
-    """Return which tool is to be called.
+    """Return the tool choice.
 
     Raises:
-        WireError: that does not say it.
+        WireError: not a valid tool choice.
     """
     match said:
         case ToolChoice():

@@ -1,4 +1,4 @@
-"""The upstream of one client: opened once, at its first call, and asked as each call wishes."""
+"""Connection of a client to its upstream: opened at the first call, with the deadlines of each call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class ClientUpstream:
-    """What a client asks. `syntax` and `emulate` say how its answers are read; `None` leaves it to what is known."""
+    """The upstream of a client.
+
+    `syntax` and `emulate` control how its answers are parsed; `None` selects the defaults of the upstream and model.
+    """
 
     def __init__(  # noqa: PLR0913  what a client says of its upstream
         self,
@@ -37,7 +40,7 @@ class ClientUpstream:
         syntax: str | None,
         emulate: Emulation | None,
     ) -> None:
-        """Raises `ConfigurationError` for what can never be asked."""
+        """Raise `ConfigurationError` for an upstream that cannot be called."""
         _check(upstream, {"deadlines": (deadlines, Deadlines), "proxy": (proxy, str), "emulate": (emulate, Emulation)})
         self.address: Address | None = address_of(upstream, naming) if isinstance(upstream, str) else None
         if self.address is None and any(value is not None for value in _fields(naming)):
@@ -64,25 +67,25 @@ class ClientUpstream:
 
     @property
     def dialect(self) -> str:
-        """What the upstream speaks; `chat` where that cannot be told."""
+        """The dialect of the upstream; `chat` if unknown."""
         return "chat" if self.address is None else self.address.dialect.name
 
     @property
     def provider(self) -> str | None:
-        """The name of the provider's row."""
+        """The name of the provider in the catalogue."""
         return None if self.address is None else self.address.provider
 
     def context(self, model: str | None) -> int | None:
-        """Return how many tokens of prompt and answer `model` holds, or the usual one; `None`: nobody knows."""
+        """Return the context window of `model`, or of the default model, in tokens; `None` if unknown."""
         name = model or self._model
         return None if self.address is None or name is None else self.address.context_of(name)
 
     async def backend(self) -> Backend:
-        """Return what answers, opened now if it is not yet.
+        """Return the backend, opened at the first call.
 
         Raises:
-            ConfigurationError: it cannot be made.
-            EngineError: the embedded model cannot be had.
+            ConfigurationError: it cannot be created.
+            EngineError: the embedded model cannot be started.
         """
         if self._closed:
             raise RuntimeError("the client was closed")
@@ -93,10 +96,10 @@ class ClientUpstream:
         return self._backend
 
     def model(self, asked: str | None, backend: Backend) -> str:
-        """Return the name of the model that is asked.
+        """Return the name of the model to call.
 
         Raises:
-            WireError: nobody has said one.
+            WireError: neither the call nor the client sets a model.
         """
         name = asked or self._model
         if name:
@@ -106,20 +109,20 @@ class ClientUpstream:
         raise WireError("$.model", "required: say `model=` here, or where the client is made")
 
     async def with_deadlines(self, deadlines: Deadlines | None) -> Backend:
-        """Return what answers, and nobody waited for longer."""
+        """Return the backend with other deadlines."""
         backend = await self.backend()
         if deadlines is None or self.address is None or self._transport is None:
             return backend
         return self.address.remote(self._transport.with_deadlines(deadlines))
 
     async def backend_for(self, model: str, deadlines: Deadlines | None = None) -> Backend:
-        """Return who answers for `model`, with its answers read as they have to be, and nobody waited for longer."""
+        """Return the backend for `model` with other deadlines, its text parsed and features emulated as configured."""
         backend = await self.with_deadlines(deadlines)
         usual = OFF if self.address is None else self.address.syntax_of(model)
         return read_as(backend, self._syntax or usual, self._emulate)
 
     async def aclose(self) -> None:
-        """Let go of what was opened here; a backend that was given is its maker's."""
+        """Close what was opened here; a backend that was passed in belongs to the caller."""
         self._closed = True
         async with self._lock:
             self._backend = None
@@ -144,7 +147,7 @@ def _fields(naming: UpstreamOptions) -> tuple[object, ...]:
 
 
 def _check(upstream: object, said: Mapping[str, tuple[object, type]]) -> None:
-    """Hold what was said to the types that it may have; raise `ConfigurationError` for another."""
+    """Check the types of arguments. Raises `ConfigurationError`."""
     if not (upstream is None or isinstance(upstream, str | Backend) or callable(upstream)):
         found = type(upstream).__name__
         raise ConfigurationError(f"`upstream`: found a `{found}`; expected a name, a URL or a backend")

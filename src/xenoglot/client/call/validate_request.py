@@ -1,4 +1,4 @@
-"""What is wrong with a request that a program has made: looked for once it cannot be written, as that takes time."""
+"""Validation of a request that the caller built; done only after encoding failed, because it is slow."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 _FOREIGN = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
-"""What comes of values that are not of the types they should be; no struct looks at what it is made of."""
+"""Errors that values of wrong types cause; structs do not check the types of their fields."""
 
 
 @contextmanager
 def find_invalid_field(request: Request) -> Generator[None]:
-    """Do something with `request`; any error of it that is not the request's own fault stays what it is.
+    """Run the block; replace a type error in it by an error that names the invalid field of `request`.
 
-    Raises:
-        WireError: the request is none.
+    Other errors pass unchanged.
     """
     try:
         yield
@@ -37,7 +36,7 @@ def find_invalid_field(request: Request) -> Generator[None]:
 
 
 def encode_value(value: object, where: str) -> bytes:
-    """Return a value as JSON. Raises `WireError` if it is none."""
+    """Return a value as JSON. Raises `WireError` for a value that is not JSON."""
     try:
         return encode_json(value)
     except UnicodeEncodeError:
@@ -47,7 +46,7 @@ def encode_value(value: object, where: str) -> bytes:
 
 
 def wire_error(error: msgspec.ValidationError) -> WireError:
-    """Return what msgspec says of a value as we say it."""
+    """Return msgspec's error in our form."""
     problem, _, path = str(error).partition(" - at `")
     path = path.removeprefix("key` in `").removesuffix("`")
     return WireError(path or "$", problem.replace(" | null", "").replace("Expected", "expected"))

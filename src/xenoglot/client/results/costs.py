@@ -1,7 +1,7 @@
-"""What answers cost: token counts times prices, from the table of `genai-prices` (extra `prices`) or one's own.
+"""Cost of answers: token counts times prices, from the table of `genai-prices` (extra `prices`) or from own prices.
 
-The arithmetic is decimal, so that sums are exact; what is given out are floats, for budgets, tables and JSON. The table
-comes with the package that is installed: nothing is ever fetched. What is not known costs `None`, which is not zero.
+The arithmetic is decimal, so that sums are exact; results are floats, for budgets, tables and JSON. The table is part
+of the installed package: nothing is downloaded. An unknown cost is `None`, which is not zero.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ _REPORTED: Final = (
     ("cache_creation", "ephemeral_1h_input_tokens", "cache_write_1h_tokens"),
     ("server_tool_use", "web_search_requests", "web_searches"),
 )
-"""Counts with a price of their own that stand in no field of `Usage`: where, and how the table calls them."""
+"""Counts with a price of their own that are not fields of `Usage`: their path, and their name in the table."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What an answer cost; the parts sum to `total`.
+    """Cost of an answer; the parts sum to `total`.
 
-    `input` is what was read anew, `cache_read` and `cache_write` what came from a cache and went there; reasoning is in
-    `output`. `other` is what is no token, like searches. `source` says whose prices they are. `estimated` is where the
-    counts were estimated, or where nobody said how much was cached, and that has a price of its own.
+    `input` is uncached prompt, `cache_read` and `cache_write` are prompt read from and written to a cache; reasoning is
+    in `output`. `other` is everything that is not counted in tokens, like searches. `source` is the origin of the
+    prices. `estimated` is set if the counts were estimated, or if the cached part was not reported and has a price of
+    its own.
     """
 
     total: float
@@ -54,7 +55,7 @@ class Cost(Struct, frozen=True, kw_only=True):
     estimated: bool = False
 
     def __add__(self, other: Cost) -> Cost:
-        """Return what both cost together. Raises `ValueError` where they are not of one currency."""
+        """Return the sum. Raises `ValueError` for different currencies."""
         if self.currency != other.currency:
             raise ValueError(f"costs in {self.currency} and in {other.currency} have no sum")
         sums = {part: _exact(getattr(self, part)) + _exact(getattr(other, part)) for part in ("total", *_PARTS)}
@@ -68,7 +69,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
-    """Return what all cost together; `None` where one is not known, where there are none, or of several currencies."""
+    """Return the sum; `None` if a cost is unknown, if there are none, or for several currencies."""
     total: Cost | None = None
     for cost in costs:
         if cost is None or (total is not None and total.currency != cost.currency):
@@ -78,7 +79,7 @@ def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """What a million tokens cost. Cached tokens are charged as `input` where they have no price of their own."""
+    """Price of a million tokens. Cached tokens without a price of their own are charged as `input`."""
 
     input: Amount
     output: Amount
@@ -87,20 +88,20 @@ class Price(Struct, frozen=True, kw_only=True):
     currency: str = "USD"
 
     def __post_init__(self) -> None:
-        """Raise `ConfigurationError` for what is no price."""
+        """Raise `ConfigurationError` for an invalid price."""
         for field in ("input", "output", "cache_read", "cache_write"):
             _amount(getattr(self, field), field)
 
 
 class Prices:
-    """Where prices are looked up: `own` first, by names of models that may have `*` in them, or `provider/model`.
+    """Price lookup: `own` prices first, by model or `provider/model`, both with `*` patterns.
 
-    Of several patterns that fit the first holds. Behind them stands the packaged table: always where `packaged` is
-    true, never where it is false, and if it is installed where nothing is said.
+    The first matching pattern applies. The packaged table follows: required if `packaged` is true, unused if it is
+    false, and by default used if it is installed.
     """
 
     def __init__(self, own: Mapping[str, Price] | None = None, *, packaged: bool | None = None) -> None:
-        """Raise `ConfigurationError` where the table is wanted and not installed."""
+        """Raise `ConfigurationError` if the table is required and not installed."""
         self._overrides = dict(own or {})
         self._packaged = packaged is not False
         if packaged and not _installed():
@@ -115,11 +116,11 @@ class Prices:
         at: datetime | None = None,
         service_tier: str | None = None,
     ) -> Cost | None:
-        """Return what `usage` of `model` cost; `None` where there is no price, or the prompt or answer was not counted.
+        """Return the cost of `usage` of `model`; `None` without a price or without token counts.
 
-        `provider` is a row of the catalogue; without it the model's name alone decides, as for an address of one's own.
-        A provider that the table does not know, like a server of one's own, has no prices. Prices change with the time
-        of day: `at` is when it was asked, now where nothing is said.
+        `provider` is a name of the catalogue; without it the model's name alone decides, as for a server's URL. A
+        provider that the table does not list, like a server of your own, has no prices. Prices may depend on the time
+        of day: `at` is the time of the request, by default now.
         """
         if usage is None or model is None:
             return None
@@ -130,7 +131,7 @@ class Prices:
         return _listed_cost(usage, model, _Asked(provider, at, service_tier))
 
     def load(self) -> None:
-        """Read the table now, which takes some hundred milliseconds, and not at the first lookup."""
+        """Load the table now (some hundred milliseconds) instead of at the first lookup."""
         if self._packaged and _installed():
             _snapshot()
 
@@ -228,14 +229,14 @@ def _named(provider: str | None) -> str | None:
 
 
 def _counted(usage: Usage, price: ModelPrice) -> bool:
-    """Return whether there is a price, and the count of whatever it is for."""
+    """Return whether all counts that have a price are known."""
     priced = [getattr(price, f"{side}_mtok") is not None for side in ("input", "output")]
     told = (usage.input_tokens is not None, usage.output_tokens is not None)
     return any(priced) and all(said or not wanted for said, wanted in zip(told, priced, strict=True))
 
 
 def _guessed(usage: Usage, price: ModelPrice) -> bool:
-    """Return whether nobody said how much was cached, and it has a price of its own."""
+    """Return whether the cached part was not reported and has a price of its own."""
     return any(
         getattr(usage, part) is None and getattr(price, f"{part}_mtok") is not None
         for part in ("cache_read", "cache_write")
@@ -243,7 +244,7 @@ def _guessed(usage: Usage, price: ModelPrice) -> bool:
 
 
 def _listed_parts(usage: Usage, price: ModelPrice) -> dict[str, Decimal]:
-    """Return what each part costs: the whole, with the prices of all others zero. Raises `ValueError`."""
+    """Return the cost of each part: the total with all other prices zero. Raises `ValueError`."""
     from genai_prices import Usage as Counts  # noqa: PLC0415  an extra
     from genai_prices.types import ModelPrice as Row  # noqa: PLC0415  the same
 

@@ -1,6 +1,6 @@
-"""Answers as values of a type: asked for, read, and where they are not what was asked for, asked for once more.
+"""Answers parsed into values of a type, with retries for answers that are not valid.
 
-A refusal, an answer that was cut and one that calls tools are final: asking again would not mend them, and costs.
+A refusal, a truncated answer and one that calls tools are final: a retry would not help, and costs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRUNCATED: Final = {
 
 
 class AnswerResult(Protocol):
-    """What a client gives back: all that is looked at here is the answer itself."""
+    """The part of a reply that is used here: the answer."""
 
     @property
     def response(self) -> Response:
@@ -41,7 +41,7 @@ R = TypeVar("R", bound=AnswerResult)
 
 
 class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
-    """An answer as a value; `replies` are those of all tries, the oldest first."""
+    """An answer as a value; `replies` are those of all attempts, oldest first."""
 
     value: T
     replies: tuple[R, ...]
@@ -53,7 +53,7 @@ class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
 
 
 class ParseError(XenoglotError):
-    """An answer is not of the type asked for: `mismatches` say why, `replies` are all that was tried."""
+    """No answer was of the type: `mismatches` are the reasons, `replies` all attempts."""
 
     def __init__(self, message: str, replies: Sequence[AnswerResult] = (), mismatches: Sequence[Mismatch] = ()) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class ParseError(XenoglotError):
 
 
 class AnswerRefusedError(ParseError):
-    """The model declined, or a filter stopped it; `explanation` is what it said of that."""
+    """The model declined, or a filter blocked the answer; `explanation` is the text about it."""
 
     def __init__(self, message: str, replies: Sequence[AnswerResult] = (), explanation: str | None = None) -> None:
         super().__init__(message, replies)
@@ -75,18 +75,18 @@ class AnswerRefusedError(ParseError):
 
 
 class AnswerTruncatedError(ParseError):
-    """The answer came to no end: `max_tokens` was reached, or the context window was full."""
+    """The answer was truncated: `max_tokens` was reached, or the context window was full."""
 
 
 async def parse(ask: Callable[[tuple[Message, ...]], Awaitable[R]], shape: Shape[T], retries: int = 0) -> Parsed[T, R]:
-    """Return the answer as a value of the type that `shape` is of.
+    """Return the answer as a value of the type of `shape`.
 
-    `ask` sends the request with further turns behind it, none at first; the request wants `shape.format`. Where an
-    answer does not hold to it the model is told what is wrong, up to `retries` times.
+    `ask` sends the request with further messages appended, none at first; the request sets `shape.format`. After an
+    invalid answer the model gets the list of problems, up to `retries` times.
 
     Raises:
-        ParseError: no answer was what was asked for.
-        XenoglotError: what `ask` raises.
+        ParseError: no attempt returned a valid value.
+        XenoglotError: as raised by `ask`.
     """
     turns: tuple[Message, ...] = ()
     replies: list[R] = []
@@ -103,11 +103,11 @@ async def parse(ask: Callable[[tuple[Message, ...]], Awaitable[R]], shape: Shape
 
 
 def value_of(response: Response, shape: Shape[T], replies: Sequence[AnswerResult]) -> T:
-    """Return the value that an answer's first candidate holds.
+    """Return the value of an answer's first candidate.
 
     Raises:
-        MismatchError: it holds none, and another try may mend that.
-        ParseError: it holds none, and never will; `replies` are what is told of it.
+        MismatchError: not valid; a retry may help.
+        ParseError: final: refused, truncated, or tool calls; `replies` are passed on.
     """
     candidate = response.candidates[0] if response.candidates else None
     if candidate is None:
@@ -127,7 +127,7 @@ def value_of(response: Response, shape: Shape[T], replies: Sequence[AnswerResult
 
 
 def retry_messages(response: Response, wrong: Sequence[Mismatch]) -> tuple[Message, ...]:
-    """Return the turns behind an answer that is not valid: itself, and what is wrong with it."""
+    """Return the messages to append after an invalid answer: the answer, and the list of problems."""
     content = response.candidates[0].content if response.candidates else ()
     listed = "\n".join(f"- {one}" for one in wrong)
     told = f"That is not valid:\n{listed}\n\nGive the whole answer again, mended, and nothing else."
@@ -141,7 +141,7 @@ def _has_content(part: Part) -> bool:
 
 
 def _refused(candidate: Candidate) -> str | None:
-    """Return what was said of a refusal, which may be nothing; `None` where there was none."""
+    """Return the text of a refusal, which may be empty; `None` if there was no refusal."""
     said = [part.text for part in candidate.content if isinstance(part, Refusal)]
     finish = candidate.finish
     if said or (finish is not None and finish.reason == "refusal"):

@@ -1,4 +1,4 @@
-"""What a client gets back: the answer, what it cost, and what was lost on its way."""
+"""Replies of a client: the answer with its cost and losses."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NOTHING = Candidate()
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """A whole answer.
+    """A complete answer.
 
-    `losses` are what could not be said to the upstream, or understood of it. `request_id` is what the upstream calls
-    the request, `limits` what it says of its rate limits, `cost` what the answer cost; each `None` where it is not
-    known. The properties are those of the first candidate.
+    `losses` are features that the upstream does not support, or that could not be translated back. `request_id` is the
+    upstream's id of the request, `limits` its reported rate limits, `cost` the cost; each `None` if unknown. The
+    properties are those of the first candidate.
     """
 
     response: Response
@@ -37,17 +37,17 @@ class Reply(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str | None:
-        """What the upstream calls the answer."""
+        """The upstream's id of the answer."""
         return self.response.id
 
     @property
     def model(self) -> str | None:
-        """The model that answered, in the upstream's words."""
+        """The model that answered, as the upstream names it."""
         return self.response.model
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens; `None` where nothing was said of them, which is not zero."""
+        """The token counts; `None` if not reported, which is not zero."""
         return self.response.usage
 
     @property
@@ -62,37 +62,37 @@ class Reply(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Its words; empty where there are none."""
+        """The text; empty if there is none."""
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
     @property
     def reasoning(self) -> str:
-        """What the model thought, or the summaries of it; empty where nothing is shown."""
+        """The reasoning, or its summaries; empty if not visible."""
         return "\n\n".join(
             filter(None, (_reasoning_text(part) for part in self.content if isinstance(part, Reasoning)))
         )
 
     @property
     def refusal(self) -> str | None:
-        """The words in which the model declined; `None` where it did not."""
+        """The text of a refusal; `None` without one."""
         said = [part.text for part in self.content if isinstance(part, Refusal)]
         return "".join(said) if said else None
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tools that the model asks for."""
+        """The tool calls that the model requests."""
         return tuple(part for part in self.content if isinstance(part, ToolCall))
 
     @property
     def message(self) -> Message:
-        """The answer as a turn, to be put behind the messages of the next request; thoughts and seals included."""
+        """The answer as a message to append to the next request, with its reasoning and signatures."""
         return Message(role="assistant", content=self.content)
 
     def to(self, dialect: str) -> JSONObject:
-        """Return the answer as JSON of `dialect`; what that cannot say is left out.
+        """Return the answer as JSON of `dialect`; features that it does not support are left out.
 
         Raises:
-            ConfigurationError: there is no such dialect.
+            ConfigurationError: unknown dialect.
         """
         return get(dialect).encode_response(self.response, Request(model=self.model or ""), Losses())
 

@@ -1,7 +1,7 @@
-"""Types as forms of an answer: the JSON Schema that a model is held to, and the reader of what it wrote.
+"""Types as answer formats: the JSON Schema sent to the model, and the parser of its answer.
 
-A type is anything that msgspec reads: a `Struct`, a dataclass, a `TypedDict`, `list[int]`, a union; or a model or a
-`TypeAdapter` of pydantic's, known by their methods: pydantic itself is no dependency.
+A type is anything that msgspec reads: a `Struct`, a dataclass, a `TypedDict`, `list[int]`, a union; or a pydantic model
+or `TypeAdapter`, recognised by their methods: pydantic is not a dependency.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_MISMATCHES: Final = 5
-"""The most that are told of one text."""
+"""Most problems that are reported for one text."""
 
 _LONGEST: Final = 200
 _WHERE = re.compile(r"(?P<problem>.*) - at `(?P<path>\$.*)`", re.DOTALL)
@@ -36,7 +36,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Mismatch(Struct, frozen=True):
-    """What is wrong with a text: `path` says where in its value (`$.items[0]`), `problem` what, quoting none of it."""
+    """One problem of a text: `path` is its place in the value (`$.items[0]`), `problem` the reason, without quoting."""
 
     path: str
     problem: str
@@ -46,19 +46,19 @@ class Mismatch(Struct, frozen=True):
 
 
 class MismatchError(XenoglotError):
-    """A text is not a value of the type; `mismatches` are the first few reasons."""
+    """A text is not a value of the type; `mismatches` are the first few problems."""
 
     def __init__(self, mismatches: Sequence[Mismatch]) -> None:
         super().__init__("; ".join(map(str, mismatches)))
         self.mismatches = tuple(mismatches)
 
     def __reduce__(self) -> tuple[type[MismatchError], tuple[Sequence[Mismatch]]]:
-        """Pickle it by what it is made of."""
+        """Pickle by its arguments."""
         return type(self), (self.mismatches,)
 
 
 class Shape(Generic[T]):
-    """What an answer is to be: `format` is asked of the model, `read` makes a value of what it wrote."""
+    """The form of an answer: `format` is sent to the model, `read` parses the answer."""
 
     __slots__ = ("_read", "format")
 
@@ -67,10 +67,10 @@ class Shape(Generic[T]):
         self._read = read
 
     def read(self, text: str) -> T:
-        """Return the value that `text` holds; a code fence around the whole of it is passed over.
+        """Return the value in `text`; a code fence around it is ignored.
 
         Raises:
-            MismatchError: it is no JSON, or none of this type.
+            MismatchError: not JSON, or not of this type.
         """
         fence = StripFence()
         text = fence.feed(text) + fence.close()
@@ -86,7 +86,7 @@ class Shape(Generic[T]):
 
 
 class _Reading(NamedTuple):
-    """A type's JSON Schema, and what reads a value of it."""
+    """A type's JSON Schema and its parser."""
 
     schema: JSONObject
     read: Callable[[bytes], Any]
@@ -107,13 +107,13 @@ def shape_of(output: object) -> Shape[Any]: ...  # a union or a `TypeAdapter`: n
 
 
 def shape_of(output: object) -> Shape[Any]:
-    """Return what an answer of the type `output` is asked for with, and read by.
+    """Return the format and parser of answers of the type `output`.
 
-    The schema is closed and requires every property, those with defaults too: so do servers that hold to one strictly.
-    Where the type is no object, the answer is an object with the property `value`, and is read out of it.
+    The schema is closed and requires every property, including those with defaults, as strict servers demand. A type
+    that is not an object is wrapped in an object with the property `value`.
 
     Raises:
-        TypeError: it is no type, or one that JSON cannot hold.
+        TypeError: not a type, or one that JSON cannot represent.
     """
     try:
         found = _reading(output)
@@ -126,10 +126,10 @@ def shape_of(output: object) -> Shape[Any]:
 
 
 def schema_of(output: object) -> OutputFormat:
-    """Return the form of answers that are of the type `output`.
+    """Return the format of answers of the type `output`.
 
     Raises:
-        TypeError: it is no type, or one that JSON cannot hold.
+        TypeError: not a type, or one that JSON cannot represent.
     """
     return shape_of(output).format
 
@@ -141,11 +141,11 @@ def read(output: object, text: str) -> Any: ...  # noqa: ANN401  what a union ho
 
 
 def read(output: object, text: str) -> Any:
-    """Return the value of the type `output` that `text` holds.
+    """Return the value of the type `output` in `text`.
 
     Raises:
-        TypeError: it is no type, or one that JSON cannot hold.
-        MismatchError: the text is no JSON, or none of this type.
+        TypeError: not a type, or one that JSON cannot represent.
+        MismatchError: the text is not JSON, or not of this type.
     """
     return shape_of(output).read(text)
 
@@ -175,7 +175,7 @@ def _has(output: object, *names: str) -> bool:
 
 
 def _adapter(output: object) -> _Adapter | None:
-    """Return what pydantic makes of a type, if it is loaded: without it, no type can hold a model of its."""
+    """Return pydantic's adapter of a type, if pydantic is loaded: without it, no type contains its models."""
     pydantic: Any = sys.modules.get("pydantic")
     try:
         return None if pydantic is None else cast("_Adapter", pydantic.TypeAdapter(output))
@@ -205,7 +205,7 @@ def _mismatch(said: str) -> Mismatch:
 
 
 def _checked(validate: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Return a reader by pydantic, whose errors are `ValueError`s that list what is wrong."""
+    """Return a parser by pydantic, whose errors are `ValueError`s that list the problems."""
 
     def read(data: bytes) -> T:
         try:
@@ -232,7 +232,7 @@ def _step(step: str | int) -> str:
 
 
 def _unwrapped(read_inner: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Return a reader of the object that an answer stands in."""
+    """Return a parser of the object that wraps an answer."""
 
     def read(data: bytes) -> T:
         try:

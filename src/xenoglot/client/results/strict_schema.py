@@ -1,7 +1,7 @@
-"""A type's JSON Schema as servers take it that hold answers to one: closed objects, every property required.
+"""Strict form of a JSON Schema, as servers require it: closed objects, every property required.
 
-What OpenAI asks beyond JSON Schema: the top level is an object and no reference, objects take no properties but those
-they name and require each of them, a reference stands alone, `default` and `oneOf` do not stand at all
+OpenAI's rules beyond JSON Schema: the top level is an object and not a reference, objects allow only the properties
+they name and require each, a reference has no siblings, `default` and `oneOf` are not allowed
 (https://developers.openai.com/api/docs/guides/structured-outputs#supported-schemas).
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 VALUE: Final = "value"
-"""The property that holds an answer that is no object."""
+"""The property that wraps an answer that is not an object."""
 
 _ONE: Final = frozenset({"items", "additionalProperties", "not"})
 _LISTED: Final = frozenset({"anyOf", "allOf", "prefixItems"})
@@ -50,7 +50,7 @@ _STRICT: Final = frozenset(
         "type",
     }
 )
-"""The keywords that may stand in a schema which is held to strictly."""
+"""The keywords that are allowed in a strict schema."""
 
 _FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _NAMES: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
@@ -58,10 +58,10 @@ _REFERENCE: Final = "#/$defs/"
 
 
 def to_strict(schema: JSONObject) -> tuple[JSONObject, bool]:
-    """Return `schema` so, and whether its top level had to be put into an object, as its property `value`.
+    """Return the strict form of `schema`, and whether its top level was wrapped in an object, as its property `value`.
 
-    What only narrows a value further and is refused (`uniqueItems`, other formats) is left out: whoever reads the
-    answer as the type still sees to it. Objects that are meant to be open stay so.
+    Keywords that only narrow a value and are refused (`uniqueItems`, other formats) are left out: the parser of the
+    type still checks them. Objects that are meant to be open stay open.
     """
     copy: JSONObject = decode_json(encode_json(schema))
     definitions = copy.pop("$defs", {})
@@ -79,7 +79,7 @@ def to_strict(schema: JSONObject) -> tuple[JSONObject, bool]:
 
 
 def is_strict(schema: JSONObject) -> bool:
-    """Whether nothing stands in `schema`, a closed one, that servers refuse under `strict`."""
+    """Whether `schema`, a closed one, has no keyword that servers refuse under `strict`."""
     return all(inner.keys() <= _STRICT and _is_typed(inner) for inner in _schemas(schema))
 
 

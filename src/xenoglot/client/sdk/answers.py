@@ -1,8 +1,8 @@
-"""Answers as the objects of the official SDKs, and back: whole, and as the chunks of a stream.
+"""Conversion of answers to and from objects of the official SDKs, complete or as chunks of a stream.
 
-Nothing is converted field by field: an SDK's object is the JSON of its dialect with a class around it, so the dialect's
-own codec does it, and what only that dialect knows goes along. The SDKs are nobody's dependency here: each is imported
-when it is asked for. Known are `openai`, `anthropic`, `google-genai` and `ollama`.
+Nothing is converted field by field: an SDK's object is its dialect's JSON in a class, so the dialect's own codec
+converts it, unknown fields included. No SDK is a dependency: each is imported on use. Supported: `openai`, `anthropic`,
+`google-genai` and `ollama`.
 """
 
 from __future__ import annotations
@@ -58,47 +58,47 @@ __all__ = [
 ]
 
 _STREAMING: Final = ("openai.lib.", "anthropic.lib.")
-"""Where what the SDKs tell of a stream beside its own events comes from; it says the same once more."""
+"""Module of the SDK's helper events, which repeat the content of its own stream events."""
 
 _END: Final = b"[DONE]"
 
 
 def to_openai(answer: Reply | Response, losses: Losses | None = None) -> openai.types.chat.ChatCompletion:
-    """Return the answer as `chat.completions.create` gives it; what cannot be said so stands in `losses`."""
+    """Return the answer as an object of `chat.completions.create`; unsupported features are added to `losses`."""
     return cast("openai.types.chat.ChatCompletion", to_sdk(answer, "openai", losses))
 
 
 def to_openai_response(answer: Reply | Response, losses: Losses | None = None) -> openai.types.responses.Response:
-    """Return the answer as `responses.create` gives it."""
+    """Return the answer as an object of `responses.create`."""
     return cast("openai.types.responses.Response", to_sdk(answer, "openai_responses", losses))
 
 
 def to_openai_completion(answer: Reply | Response, losses: Losses | None = None) -> openai.types.Completion:
-    """Return the answer as `completions.create` gives it."""
+    """Return the answer as an object of `completions.create`."""
     return cast("openai.types.Completion", to_sdk(answer, "openai_completions", losses))
 
 
 def to_anthropic(answer: Reply | Response, losses: Losses | None = None) -> anthropic.types.Message:
-    """Return the answer as `messages.create` gives it."""
+    """Return the answer as an object of `messages.create`."""
     return cast("anthropic.types.Message", to_sdk(answer, "anthropic", losses))
 
 
 def to_gemini(answer: Reply | Response, losses: Losses | None = None) -> gemini.GenerateContentResponse:
-    """Return the answer as `models.generate_content` gives it. Fields that its class does not know are lost."""
+    """Return the answer as an object of `models.generate_content`. Fields unknown to its class are lost."""
     return cast("gemini.GenerateContentResponse", to_sdk(answer, "gemini", losses))
 
 
 def to_ollama(answer: Reply | Response, losses: Losses | None = None) -> ollama.ChatResponse:
-    """Return the answer as `chat` gives it. Fields that its class does not know are lost."""
+    """Return the answer as an object of `chat`. Fields unknown to its class are lost."""
     return cast("ollama.ChatResponse", to_sdk(answer, "ollama", losses))
 
 
 def to_sdk(answer: Reply | Response, sdk: Sdk, losses: Losses | None = None) -> object:
-    """Return the answer as an object of `sdk`. An id, a time and a model that nobody said are made up: it has them.
+    """Return the answer as an object of `sdk`. A missing id, time or model is filled in, because the class requires it.
 
     Raises:
         ConfigurationError: the SDK is not installed.
-        LossError: something is lost, and `losses` are strict.
+        LossError: a feature is lost, and `losses` are strict.
     """
     row, losses = SDKS[sdk], Losses() if losses is None else losses
     response = answer if isinstance(answer, Response) else answer.response
@@ -111,11 +111,11 @@ def to_sdk(answer: Reply | Response, sdk: Sdk, losses: Losses | None = None) -> 
 
 
 def from_sdk(found: object) -> Response:
-    """Return the answer that an SDK's object holds.
+    """Return the answer in an SDK's object.
 
     Raises:
-        TypeError: it is no answer of an SDK that is known.
-        WireError: it holds what its dialect does not allow.
+        TypeError: not an answer of a supported SDK.
+        WireError: not valid in its dialect.
     """
     row = row_of(found)
     if row is None:
@@ -124,11 +124,11 @@ def from_sdk(found: object) -> Response:
 
 
 def events_from_sdk(chunks: Iterable[object]) -> Iterator[Event]:
-    """Yield the events of a stream that an SDK gives: what `create(stream=True)` returns, or `messages.stream`.
+    """Yield the events of an SDK's stream, as returned by `create(stream=True)` or `messages.stream`.
 
     Raises:
-        TypeError: they are no chunks of an SDK that is known.
-        WireError: they hold what their dialect does not allow.
+        TypeError: not chunks of a supported SDK.
+        WireError: not valid in their dialect.
     """
     reading = _Reading()
     for chunk in chunks:
@@ -147,7 +147,7 @@ async def events_from_async_sdk(chunks: AsyncIterable[object]) -> AsyncIterator[
 
 
 def chunks_for_sdk(events: Iterable[Event], sdk: Sdk, losses: Losses | None = None) -> Iterator[object]:
-    """Yield the chunks that `sdk` would give of a stream of these events.
+    """Yield the chunks of `sdk` for a stream of these events.
 
     Raises:
         ConfigurationError: the SDK is not installed.
@@ -162,7 +162,7 @@ def chunks_for_sdk(events: Iterable[Event], sdk: Sdk, losses: Losses | None = No
 async def chunks_for_async_sdk(
     events: AsyncIterable[Event], sdk: Sdk, losses: Losses | None = None
 ) -> AsyncIterator[object]:
-    """The same, for events that come by and by."""
+    """The same for an async iterable of events."""
     writing = _Writing(sdk, losses)
     async for event in events:
         for chunk in writing.feed(event):
@@ -172,7 +172,7 @@ async def chunks_for_async_sdk(
 
 
 class _Reading:
-    """Chunks to events; the first says whose they are."""
+    """Decoder from chunks to events; the first chunk decides the SDK."""
 
     def __init__(self) -> None:
         self._decoder: Stage[ServerSentEvent, Event] | None = None
@@ -195,7 +195,7 @@ class _Reading:
 
 
 class _Writing:
-    """Events to chunks."""
+    """Encoder from events to chunks."""
 
     def __init__(self, sdk: Sdk, losses: Losses | None) -> None:
         row = SDKS[sdk]
@@ -221,7 +221,7 @@ class _Writing:
 
 
 def _named(started: Started, dialect: Dialect) -> Started:
-    """Return the beginning of an answer, with what SDKs take for granted where the upstream did not say it."""
+    """Return the start of an answer, with the fields that SDKs require filled in."""
     return replace(
         started,
         id=started.id or f"{dialect.id_prefix}{uuid4().hex}",

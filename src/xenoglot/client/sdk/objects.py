@@ -1,4 +1,4 @@
-"""The classes of the official SDKs: which are answers of which dialect, what JSON an object of them holds, and back."""
+"""Classes of the official SDKs: the dialect of each, and conversion of their objects to JSON and back."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Sdk: TypeAlias = Literal["openai", "openai_responses", "openai_completions", "an
 
 
 class Objects(msgspec.Struct, frozen=True):
-    """What an SDK has for a dialect: the module of its classes, and which are whole answers and pieces of streams."""
+    """The classes of an SDK for a dialect: their module, the class of complete answers and that of chunks."""
 
     dialect: str
     module: str
     response: str
     chunk: str
     homes: tuple[str, ...]
-    """The modules that such classes, and no others, are at home in."""
+    """Modules in which only classes of this SDK are defined."""
 
 
 SDKS: Final[Mapping[Sdk, Objects]] = {
@@ -45,15 +45,15 @@ SDKS: Final[Mapping[Sdk, Objects]] = {
     "ollama": Objects("ollama", "ollama", "ChatResponse", "ChatResponse", ("ollama._types",)),
 }
 _OURS: Final = ("sdkHttpResponse", "automaticFunctionCallingHistory", "parsed")
-"""What the SDK of Google adds to an answer."""
+"""Fields that Google's SDK adds to an answer."""
 
 
 _ROUNDS: Final = 8
-"""The most times that what a class refuses is left out: each time, that is all it finds."""
+"""Most passes that remove refused fields: each pass reports only some."""
 
 
 def module_of(row: Objects) -> JSON:
-    """Return the module of an SDK's classes. Raises `ConfigurationError` where it is not installed."""
+    """Return the module of an SDK's classes. Raises `ConfigurationError` if it is not installed."""
     try:
         return import_module(row.module)
     except ImportError:
@@ -62,7 +62,7 @@ def module_of(row: Objects) -> JSON:
 
 
 def row_of(found: object) -> Objects | None:
-    """Return whose answer or chunk `found` is; a class of an SDK's helper may be derived from one."""
+    """Return the SDK and dialect of `found`; helper classes that derive from an SDK's class match too."""
     for kind in type(found).__mro__:
         for row in SDKS.values():
             if kind.__module__.startswith(row.homes):
@@ -71,15 +71,15 @@ def row_of(found: object) -> Objects | None:
 
 
 def to_json(found: object) -> JSONObject:
-    """Return the JSON of an SDK's object: what was said, under the names of the wire."""
+    """Return the JSON of an SDK's object: the fields that were set, under their wire names."""
     return {name: value for name, value in builtins(found).items() if name not in _OURS}
 
 
 def builtins(value: object) -> JSON:
-    """Return a value that may have objects of SDKs in it as JSON.
+    """Return a value that may contain SDK objects as JSON.
 
     Raises:
-        TypeError: there is something else in it.
+        TypeError: it contains another object.
     """
     return msgspec.to_builtins(value, enc_hook=_dumped, str_keys=True)
 
@@ -93,10 +93,10 @@ def _dumped(value: object) -> JSON:
 
 
 def build(kind: JSON, body: JSONObject, losses: Losses) -> object:
-    """Return `body` as an object of the class `kind`, or of the one of a union that says what it is.
+    """Return `body` as an object of the class `kind`; for a union, of the member that its `type` names.
 
     Raises:
-        WireError: the class requires what is not there.
+        WireError: a required field is missing.
     """
     if get_origin(kind) is not None:
         kind = _member(kind, body)
@@ -111,7 +111,7 @@ def build(kind: JSON, body: JSONObject, losses: Losses) -> object:
 
 
 def _member(union: JSON, body: JSONObject) -> JSON:
-    """Return the class of `union` whose `type` is that of `body`; where none is, the first, as the SDKs do."""
+    """Return the class of `union` whose `type` is that of `body`; the first if none matches, as the SDKs do."""
     members = get_args(union)
     if get_origin(members[0]) is not None:  # the union itself is annotated
         members = get_args(members[0])
@@ -122,7 +122,7 @@ def _member(union: JSON, body: JSONObject) -> JSON:
 
 
 def _validated(kind: JSON, body: JSONObject, losses: Losses) -> object:
-    """Return an object of a class that refuses what it does not know: that is left out, as Google's SDK itself does."""
+    """Return an object of a class that refuses unknown fields, without them, as Google's SDK does."""
     problems: JSON = []
     for _ in range(_ROUNDS):
         try:
@@ -144,7 +144,7 @@ _WHY: Final = "the class of the SDK does not take it"
 
 
 def _drop(value: JSON, steps: tuple[str | int, ...]) -> bool:
-    """Take out what is at `steps`, if it is there: some of these are names of types, and not of fields."""
+    """Remove the value at `steps`, if it exists: some steps are names of types, not of fields."""
     for step in steps[:-1]:
         if not _has(value, step):
             return False

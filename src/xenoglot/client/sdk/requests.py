@@ -1,7 +1,7 @@
-"""The arguments of the official SDKs' calls as requests, and requests as such arguments.
+"""Conversion between the call arguments of the official SDKs and requests.
 
-OpenAI's, Anthropic's and Ollama's are the fields of their wire format, with objects of the SDK among them. Google's are
-not: what stands in `config` there is parted on the wire.
+OpenAI's, Anthropic's and Ollama's arguments are the fields of their wire format, with SDK objects among them. Google's
+are not: the fields of `config` are split on the wire.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 _TRANSPORT_OPTIONS: Final = ("extra_headers", "extra_query", "timeout")
-"""Arguments that say how it is sent, and nothing of the request."""
+"""Arguments that control sending and are not part of the request."""
 
 _UNSAID: Final = ("NotGiven", "Omit")
 
@@ -46,19 +46,19 @@ _TOP_LEVEL: Final = (
     "labels",
     "serviceTier",
 )
-"""What stands in Google's `config`, and on the wire beside `generationConfig`."""
+"""Fields of Google's `config` that are beside `generationConfig` on the wire."""
 
 _OF_THE_CLIENT: Final = ("httpOptions", "shouldReturnHttpResponse", "automaticFunctionCalling")
 
 
 def request_from_sdk(sdk: Sdk, **arguments: object) -> Request:
-    """Return the request that a call of an SDK with these arguments would send.
+    """Return the request that an SDK's call with these arguments would send.
 
-    It is that of `create`, of `chat` for Ollama's and of `models.generate_content` for Google's.
+    The calls are `create`, for Ollama `chat`, and for Google `models.generate_content`.
 
     Raises:
-        TypeError: there is something in it that no SDK sends, like a function.
-        WireError: they are no request of its dialect; the path says where.
+        TypeError: an argument that no SDK sends, like a function.
+        WireError: not a valid request of its dialect; the error has the path.
     """
     further = builtins(arguments.pop("extra_body", None)) or {}
     said = {
@@ -71,13 +71,13 @@ def request_from_sdk(sdk: Sdk, **arguments: object) -> Request:
 
 
 def arguments_for_sdk(sdk: Sdk, request: Request, losses: Losses | None = None) -> JSONObject:
-    """Return the arguments with which a call of an SDK sends `request`; what cannot be said so stands in `losses`.
+    """Return the arguments of an SDK's call that sends `request`; unsupported features are added to `losses`.
 
-    What the call has no argument for goes into `extra_body`, where there is one.
+    Fields without an argument go into `extra_body`, if the call has it.
 
     Raises:
         ConfigurationError: the SDK is not installed.
-        WireError: the dialect cannot ask that at all.
+        WireError: the dialect cannot express the request.
         LossError: something is lost, and `losses` are strict.
     """
     losses, row = Losses() if losses is None else losses, SDKS[sdk]
@@ -129,7 +129,7 @@ def _google_body(said: JSONObject) -> JSONObject:
 
 
 def _google_contents(value: JSON) -> JSON:
-    """Return turns; Google's SDK takes a text, a part or a list of these for one of the user's."""
+    """Return messages; Google's SDK accepts a text, a part or a list of these for a user message."""
     turns: list[JSON] = []
     loose: list[JSON] = []
     for one in value if isinstance(value, list) else [value]:

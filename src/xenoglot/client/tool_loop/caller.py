@@ -1,4 +1,4 @@
-"""The part of a client that a run of the tool loop uses, as protocols: the loop imports no client."""
+"""The parts of a client that the tool loop uses, as protocols, because the loop imports no client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Caller(Protocol):
 
     @property
     def _calling(self) -> CallExecutor:
-        """What checks options, and retries."""
+        """Checks options, and retries."""
         ...
 
     def stream(self, messages: Messages, **options: Unpack[Options]) -> AsyncReplyStream:
@@ -27,16 +27,16 @@ class Caller(Protocol):
         ...
 
     def cost_of(self, usage: Usage | None, model: str | None, *, service_tier: str | None = None) -> Cost | None:
-        """Return what `usage` costs; `None` where that is not known."""
+        """Return the cost of `usage`; `None` if no price is known."""
         ...
 
     def context_window(self, model: str | None = None) -> int | None:
-        """Return the most tokens of prompt and answer; `None` where that is not known."""
+        """Return the context window in tokens; `None` if unknown."""
         ...
 
 
 class BlockingCaller(Protocol):
-    """A client for callers that block: an asynchronous one in an event loop of its own."""
+    """A blocking client: an async client in an event loop of its own."""
 
     def _current(self) -> tuple[LoopThread, Caller]:
         """Return the event loop of this process, and the client in it."""

@@ -1,4 +1,4 @@
-"""What does the effects of the tool loop: asks the client, runs the tools, tells whoever looks on."""
+"""Driver of the tool loop: performs its effects by calling the model, running tools and reporting events."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from xenoglot.tools.result import RunResult
 
 ApprovalAnswer: TypeAlias = "bool | str | Approval"
-"""What is said to a call: whether it may run; in words, why it may not; or the whole of it."""
+"""Answer to an approval request: a bool, the reason for a denial, or an `Approval`."""
 
 Approver: TypeAlias = "Callable[[ToolCall], ApprovalAnswer | Awaitable[ApprovalAnswer]]"
 
 
 class ModelCallOptions(Struct, frozen=True, kw_only=True):
-    """How the model is asked beside the request itself, and who is asked about its calls."""
+    """Options of the model calls and of the approval of tool calls."""
 
     headers: tuple[tuple[str, str], ...] = ()
     timeout: float | Deadlines | None = None
@@ -47,7 +47,8 @@ class ModelCallOptions(Struct, frozen=True, kw_only=True):
 class RunObserver(NamedTuple):
     """The observer of a run.
 
-    `report` passes an event on; its flag says that there is no time to wait. `wait_read` waits until all are read.
+    `report` passes an event on; its flag means that the run is cancelled and must not wait. `wait_read` waits until all
+    events are read.
     """
 
     report: Callable[[RunEvent, bool], Awaitable[None]]
@@ -57,8 +58,8 @@ class RunObserver(NamedTuple):
 class Driver:
     """Drives one run.
 
-    `looker` is told of everything; `here` runs something in the caller's thread, where one waits. What the program's
-    own callbacks raise ends the run and is in `error`; so is what no run can go on from.
+    `looker` gets every event; `here` runs a function in the caller's thread, if that waits. An exception of the
+    program's own callbacks ends the run and is in `error`, as is any error after which a run cannot continue.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Driver:
         self._started_at = time.monotonic()
 
     async def drive(self, flow: ToolLoop) -> None:
-        """Run `flow` to its end. A cancelled one ends as such, its transcript whole."""
+        """Run `flow` to its end. A cancelled run ends with the outcome `cancelled` and a complete transcript."""
         steps = flow.steps()
         reaction: object = None
         while True:
@@ -90,7 +91,7 @@ class Driver:
             reaction = await self._perform(effect)
 
     async def _perform(self, effect: Effect) -> object:
-        """Return what came of an effect."""
+        """Perform an effect and return its result."""
         try:
             match effect:
                 case ReportEvent(event=event):
@@ -189,7 +190,7 @@ class Driver:
 
 
 def _sooner(timeout: float | Deadlines | None, seconds: float | None) -> float | Deadlines | None:
-    """Return the limit of a call that has one of its own, and may take `seconds` at most."""
+    """Return the timeout of a call that has `timeout` of its own and may take at most `seconds`."""
     if seconds is None:
         return timeout
     seconds = max(seconds, 0.001)

@@ -1,4 +1,4 @@
-"""Runs of the tool loop: their options, and the four ways to begin one."""
+"""Runs of the tool loop: their options, and the four ways to start one."""
 
 from __future__ import annotations
 
@@ -70,24 +70,24 @@ async def run(
     on_event: Callable[[RunEvent], object] | None = None,
     **options: Any,  # noqa: ANN401  those of `complete`, and those below
 ) -> RunResult:
-    """Return what came of a run: the model is asked, the tools it calls are run, until it is done.
+    """Return the result of a run: the model is called and its tool calls are run, until it stops.
 
-    `tools` are functions made tools by `@tool` (a plain one is made one), other `LocalTool`s, and tools that the
-    upstream runs itself. Beside the options of `complete` there are:
+    `tools` are functions made tools by `@tool` (plain functions are converted), other `LocalTool`s, and built-in tools
+    of the upstream. Options beside those of `complete`:
 
-    - `max_rounds` (16) answers at most, and what to do then, `on_limit`: `end`, or `answer` (the model is asked once
-      more, without tools); a `budget`, and what was `spent` of it before;
-    - `parallel` (true): calls of one answer run beside each other, and their ends are told in the `order` of the `call`
-      or of the `result`; `time_limit` seconds for each call, `result_limit` characters for each result;
-    - `approve(call)` for tools that need approval; it says `True`, or why not;
-    - `continue_length` (true): an answer that was cut off is gone on with; `compaction` of what is too long.
+    - `max_rounds` (16): most answers, and the action after that, `on_limit`: `end`, or `answer` (one more model call,
+      without tools); a `budget`, and the usage `spent` of it before;
+    - `parallel` (true): calls of one answer run in parallel, and their ends are reported in the `order` of the `call`
+      or of the `result`; `time_limit` in seconds for each call, `result_limit` in characters for each result;
+    - `approve(call)` for tools that need approval; it returns `True`, or the reason for a denial;
+    - `continue_length` (true): a truncated answer is continued; `compaction` of long transcripts.
 
     `on_event` is called with each event.
 
     Raises:
-        ConfigurationError: an option or a tool is wrong.
-        FailureError: the request is; what fails later is the outcome `failed`.
-        CancelledError: somebody cancelled the task; the last event has a result all the same.
+        ConfigurationError: an option or a tool is not valid.
+        FailureError: the request is not valid; later failures are the outcome `failed`.
+        CancelledError: the task was cancelled; the last event still has a result.
     """
     stream = run_stream(client, messages, tools, **options)
     telling = False
@@ -121,7 +121,7 @@ def run_sync(
     on_event: Callable[[RunEvent], object] | None = None,
     **options: Any,  # noqa: ANN401  see `run`
 ) -> RunResult:
-    """Return what came of a run; see `run`. A `KeyboardInterrupt` comes out as itself, behind the last event."""
+    """Return the result of a run; see `run`. A `KeyboardInterrupt` is raised after the last event."""
     stream = run_stream_sync(client, messages, tools, **options)
     telling = False
     try:
@@ -142,7 +142,7 @@ def run_sync(
 def _starter(
     client: Caller, messages: Messages, tools: Sequence[AnyTool], options: dict[str, Any]
 ) -> Callable[[], Any]:
-    """Return what begins the run: mistakes are told when it is called."""
+    """Return a function that starts the run; it raises errors about options when it is called."""
 
     async def start() -> tuple[ToolLoop, ModelCallOptions]:
         said = dict(options)
@@ -212,7 +212,7 @@ def _price(client: Caller, usage: Usage, model: str, tier: str | None = None) ->
 
 
 def _window(client: Caller, model: str) -> int | None:
-    """Return the most tokens that `model` holds, where the client knows it."""
+    """Return the context window of `model`, if the client knows it."""
     known = getattr(client, "context_window", None)
     return known(model) if callable(known) else None
 

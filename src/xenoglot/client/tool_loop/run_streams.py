@@ -1,4 +1,4 @@
-"""A run of the tool loop as a stream of what happens in it, for event loops and for callers that block."""
+"""A run of the tool loop as a stream of its events, async and blocking."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from xenoglot.tools.result import RunResult
 
 AHEAD: Final = 64
-"""Events that a run is ahead of whoever looks on, before it waits."""
+"""Events that a run may be ahead of its observer before it waits."""
 
 
 class _End(Enum):
-    """What stands behind the last event."""
+    """Marker after the last event."""
 
     END = auto()
 
 
 class ThreadJob:
-    """Something that the caller's own thread is to do for the run."""
+    """A function that the caller's own thread runs for the loop."""
 
     def __init__(self, function: Callable[[], object]) -> None:
         self.function = function
         self._future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
     async def result(self) -> object:
-        """Wait for what it returns."""
+        """Wait for its result."""
         return await self._future
 
     async def finish(self, result: object, error: Exception | None) -> None:
-        """Say how it went; in the loop of the run."""
+        """Set the result or error; called in the loop of the run."""
         if self._future.done():
             return
         if error is None:
@@ -56,7 +56,7 @@ class ThreadJob:
 
 
 class _Pipe:
-    """Between the run and whoever looks on: the run waits where it is too far ahead."""
+    """Queue between the run and its observer; the run waits when it is too far ahead."""
 
     def __init__(self) -> None:
         self._items: deque[RunEvent | ThreadJob | _End] = deque()
@@ -88,18 +88,18 @@ class _Pipe:
         return item
 
     def get_queued(self) -> list[RunEvent | ThreadJob | _End]:
-        """Take what is there; the end stays."""
+        """Take the queued items; the end marker stays."""
         items = [item for item in self._items if not isinstance(item, _End)]
         self._items = deque(item for item in self._items if isinstance(item, _End))
         self._drained.set()
         return list(items)
 
     async def wait_read(self) -> None:
-        """Wait until whoever looks on has read everything, and waits for more."""
+        """Wait until the observer has read everything and waits for more."""
         await self._idle.wait()
 
     def unread(self) -> list[RunEvent]:
-        """Take what nobody has read."""
+        """Take the unread events."""
         items = [item for item in self._items if not isinstance(item, ThreadJob | _End)]
         self._items = deque([_End.END])
         return items
@@ -108,13 +108,13 @@ class _Pipe:
 class AsyncRunStream:
     """One run, event by event.
 
-    async with client.run_stream("What is the weather in Oslo?", [weather]) as run:
-        async for event in run:
-            print(event)
-    print(run.result.text)
+        async with client.run_stream("What is the weather in Oslo?", [weather]) as run:
+            async for event in run:
+                print(event)
+        print(run.result.text)
 
-    Nothing is asked before `async with`, or before the first event is asked for. Leaving the block early cancels the
-    run, and so does `cancel`; what was under way is stopped then, and `result` is there, its outcome `cancelled`.
+    The run starts on entry or at the first event. Leaving the block early cancels the run, as does `cancel`: work in
+    progress is stopped, and `result` has the outcome `cancelled`.
     """
 
     def __init__(
@@ -140,21 +140,21 @@ class AsyncRunStream:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The transcript so far: whole turns, each call with its result."""
+        """The transcript so far: complete messages, each call with its result."""
         return () if self._loop is None else self._loop.messages
 
     @property
     def spent(self) -> RunSpend:
-        """What was spent so far."""
+        """The usage so far."""
         return RunSpend() if self._loop is None else self._loop.spent
 
     def spend(self, more: RunSpend) -> None:
-        """Count what a tool of the run has spent beside it, but for the seconds; to be called in its event loop."""
+        """Add the usage of a tool's own model calls, except seconds; call it in the run's event loop."""
         if self._loop is not None:
             self._loop.spend(more)
 
     def cancel(self) -> None:
-        """End the run, its outcome `cancelled`; to be called in its event loop. The last events still come."""
+        """End the run with the outcome `cancelled`; call it in the run's event loop. The last events still follow."""
         self._cancelled = True
         if self._driver is not None and self._task is not None and not self._task.done():
             self._driver.cancelled = True
@@ -170,7 +170,7 @@ class AsyncRunStream:
         return item
 
     async def next_item(self) -> RunEvent | ThreadJob | _End:
-        """Return the next event, what the caller's thread is to do, or the end; raise what came out of the run."""
+        """Return the next event, a job for the caller's thread, or the end. Raises the error of the run."""
         await self.start()
         item = await self._pipe.get()
         if isinstance(item, _End) and self._driver is not None and self._driver.error is not None:
@@ -178,15 +178,15 @@ class AsyncRunStream:
         return item
 
     async def next_items(self) -> list[RunEvent | ThreadJob | _End]:
-        """Return the same, and what has come beside it: for whoever has a long way to here."""
+        """Return the same with all queued items, for callers in another thread."""
         return [await self.next_item(), *self._pipe.get_queued()]
 
     async def start(self) -> None:
-        """Begin. Does nothing the second time.
+        """Start the run. Does nothing the second time.
 
         Raises:
-            ConfigurationError: a rule, a tool or the client is wrong.
-            FailureError: the request is.
+            ConfigurationError: an option, a tool or the client is not valid.
+            FailureError: the request is not valid.
         """
         if self._driver is not None:
             return
@@ -199,13 +199,13 @@ class AsyncRunStream:
         weakref.finalize(self, _abandon, self._task).atexit = False
 
     async def aclose(self) -> None:
-        """End the run, if it has not ended, and wait until it has. Does nothing the second time."""
+        """Cancel the run if it has not ended, and wait for its end. Does nothing the second time."""
         self.cancel()
         if self._task is not None:
             await asyncio.wait({self._task})
 
     def unread_events(self) -> list[RunEvent]:
-        """Return the events that nobody has read; behind `aclose`."""
+        """Return the unread events, after `aclose`."""
         return self._pipe.unread()
 
     async def __aenter__(self) -> Self:
@@ -219,15 +219,15 @@ class AsyncRunStream:
 
 
 class RunStream:
-    """One run, event by event, for callers that block; what it gives is what `AsyncRunStream` gives.
+    """One run, event by event, for blocking callers; the events are those of `AsyncRunStream`.
 
-    with client.run_stream("What is the weather in Oslo?", [weather]) as run:
-        for event in run:
-            print(event)
-    print(run.result.text)
+        with client.run_stream("What is the weather in Oslo?", [weather]) as run:
+            for event in run:
+                print(event)
+        print(run.result.text)
 
-    A tool that blocks, is called alone, has no time limit and takes no `ToolContext` runs in the thread that iterates;
-    so does `approve`.
+    A blocking tool that is called alone, has no time limit and takes no `ToolContext` runs in the iterating thread; so
+    does `approve`.
     """
 
     def __init__(self, portal: LoopThread, inner: AsyncRunStream) -> None:
@@ -242,16 +242,16 @@ class RunStream:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The transcript so far: whole turns, each call with its result."""
+        """The transcript so far: complete messages, each call with its result."""
         return self._inner.messages
 
     @property
     def spent(self) -> RunSpend:
-        """What was spent so far."""
+        """The usage so far."""
         return self._inner.spent
 
     def cancel(self) -> None:
-        """End the run, its outcome `cancelled`; from any thread, or a signal handler. The last events still come."""
+        """End the run with the outcome `cancelled`; from any thread or signal handler. The last events still follow."""
 
         async def cancel() -> None:
             self._inner.cancel()
@@ -273,12 +273,12 @@ class RunStream:
             self._work(item)
 
     def close(self) -> None:
-        """End the run, if it has not ended, and wait until it has."""
+        """Cancel the run if it has not ended, and wait for its end."""
         with suppress(RuntimeError):  # the client is closed, and the run with it
             self._portal.call(self._inner.aclose)
 
     def unread_events(self) -> list[RunEvent]:
-        """Return the events that nobody has read; behind `close`."""
+        """Return the unread events, after `close`."""
         read = [item for item in self._read if not isinstance(item, ThreadJob | _End)]
         self._read.clear()
         return [*read, *self._inner.unread_events()]
@@ -336,7 +336,7 @@ async def _driven(driver: Driver, flow: ToolLoop, pipe: _Pipe) -> None:
 
 
 def _abandon(task: asyncio.Task[None]) -> None:
-    """End a run that nobody can look at any more: it would go on to spend."""
+    """Cancel a run whose stream was collected, because it would continue to spend."""
     if task.done():
         return
     with suppress(RuntimeError):  # the loop is gone already

@@ -1,6 +1,7 @@
-"""Tools run: beside each other, each within its time, whatever they do; nothing of theirs gets out but a result.
+"""Execution of tool calls: in parallel, each with a time limit; only results leave this module, never exceptions.
 
-What blocks runs in a thread of its own, which nobody can end: where its time has passed its result is left to itself.
+Blocking tools run in threads of their own, which cannot be stopped: after the time limit the thread is abandoned and
+its result ignored.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ if TYPE_CHECKING:
     from xenoglot.tools.events import RunEvent
 
 GRACE: Final = 1.0
-"""Seconds that a tool which was told to stop has for that."""
+"""Seconds that a stopped tool has to end."""
 
 CANCELLED: Final = "cancelled: the run was stopped before there was a result"
 
 RunInCaller: TypeAlias = "Callable[[Callable[[], Any]], Awaitable[Any]]"
-"""Runs something in the caller's own thread."""
+"""Runs a function in the caller's own thread."""
 
 _abandoned: set[asyncio.Task[ToolOutput]] = set()
-"""Tools that were told to stop, and did not."""
+"""Tools that did not end after they were stopped."""
 
 
 class Execution:
-    """The calls of one effect. `here` runs something in the caller's own thread, where there is one that waits."""
+    """The calls of one effect. `here` runs a function in the caller's own thread, if that waits."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class Execution:
         """Return the results in the order of the calls.
 
         Raises:
-            CancelledError: somebody stopped it; `outputs` has what was done by then.
+            CancelledError: cancelled; `outputs` has the results so far.
         """
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -91,7 +92,7 @@ class Execution:
         return tuple(self._outputs.get(one.call.id) or failed(CANCELLED) for one in self._calls)
 
     def unreported_events(self) -> list[RunEvent]:
-        """Return what was not told when it was cancelled, the ends of the calls without a result included."""
+        """Return the events not reported before a cancellation, with the ends of calls without a result."""
         told: list[RunEvent] = []
         while not self._queue.empty():
             told += self._announcer.feed(self._queue.get_nowait())
@@ -115,7 +116,7 @@ class Execution:
         self._queue.put_nowait(CallEnded(call=one.call, output=output, seconds=seconds))
 
     def _progress(self, call_id: str, text: str) -> None:
-        """Tell, from whatever thread."""
+        """Report progress, from any thread."""
         event = CallProgress(call_id=call_id, text=text)
         try:
             self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
@@ -150,12 +151,12 @@ class Execution:
             stray.add_done_callback(_abandoned.discard)
 
     def _may_block_caller(self, ready: PreparedCall) -> bool:
-        """Return whether the caller's thread may run the call: no other runs, and nobody would have to stop it."""
+        """Return whether the caller's thread may run the call: it is the only one and never has to be stopped."""
         running = [one for one in self._calls if isinstance(one, PreparedCall)]
         return len(running) == 1 and ready.seconds is None and not ready.tool.takes_context
 
     async def _attempt(self, ready: PreparedCall, context: ToolContext) -> ToolOutput:
-        """Return the result of a tool, also where it raises: an exit of a tool is none of the program."""
+        """Return the result of a tool, also if it raises: `SystemExit` in a tool does not end the program."""
         try:
             made = await self._call_tool(ready, partial(_step, ready, context, self._limit))
             return made if isinstance(made, ToolOutput) else as_output(await made, self._limit)
@@ -172,7 +173,7 @@ class Execution:
     async def _call_tool(
         self, ready: PreparedCall, step: Callable[[], ToolOutput | Awaitable[object]]
     ) -> ToolOutput | Awaitable[object]:
-        """Call the tool where it is to run; return its result, or what is to be waited for."""
+        """Call the tool in its thread or loop; return its result, or an awaitable."""
         if ready.tool.asynchronous:
             return step()
         if self._run_in_caller is not None and self._may_block_caller(ready):
@@ -186,7 +187,7 @@ class Execution:
 
 
 def _step(ready: PreparedCall, context: ToolContext, limit: int) -> ToolOutput | Awaitable[object]:
-    """Call a tool; what it returns is made an output here, unless it is to be waited for."""
+    """Call a tool and convert its result to an output, unless it is awaitable."""
     try:
         made = ready.tool.run(ready.arguments, context)
         return made if inspect.isawaitable(made) else as_output(made, limit)
