@@ -1,1 +1,1 @@
-"""Tools that a program gives to a model, and the loop that lets the model use them. No socket, no clock, no thread."""
+"""Tools that a program offers to a model, and the tool loop. No sockets, clocks or threads."""

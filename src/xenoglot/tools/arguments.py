@@ -1,7 +1,7 @@
-"""What a model wrote as arguments, made the JSON object that was asked for where it is clear what is meant.
+"""Parsing and repair of the arguments of a tool call, by the tool's schema.
 
-Models write a list as its text, one value where a list is expected, `null` for what they leave out. That much is put
-right by the schema; what remains wrong is told to the model, never guessed.
+Models write a list as its JSON text, one value where a list is expected, or `null` for an omitted argument. These are
+repaired by the schema; other errors are reported to the model, never guessed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 DEEPEST: Final = 32
-"""Levels of a value that are looked at."""
+"""Levels of a value that are coerced."""
 
 _SHOWN: Final = 60
-"""Characters of what was found that are quoted."""
+"""Characters of a wrong value that are quoted."""
 
 
 def read_arguments(call: ToolCall, parameters: JSON) -> JSONObject:
-    """Return the arguments of `call`; `parameters` is the schema of the tool. Free text is the member `input`.
+    """Return the arguments of `call`; `parameters` is the tool's schema. Free text is the member `input`.
 
     Raises:
-        ToolError: they are no JSON object; the text says what to write.
+        ToolError: not a JSON object; the text says what to write.
     """
     if call.kind == "custom":
         return {"input": call.arguments}
@@ -52,7 +52,7 @@ def read_arguments(call: ToolCall, parameters: JSON) -> JSONObject:
 
 
 def coerce_arguments(arguments: JSONObject, schema: JSONObject) -> JSONObject:
-    """Return the arguments, what is clearly meant otherwise put right, and `null` left out where it is no value."""
+    """Return the arguments, coerced to the schema, without members that are `null` and may not be."""
     made: JSONObject = {}
     required = schema.get("required", ())
     for name, value in arguments.items():
@@ -82,7 +82,7 @@ def _coerce(value: JSON, schema: JSON, root: JSONObject, depth: int) -> JSON:
 
 
 def _from_text(text: str, taken: frozenset[str]) -> JSON:
-    """Return the list or object that a string holds where one is expected."""
+    """Return the list or object in a string, if the schema expects one."""
     if text.lstrip()[:1] not in ("{", "[") or not taken & {"array", "object"}:
         return text
     try:

@@ -1,6 +1,7 @@
-"""What a run may spend, what it has spent, and whether there is enough left for what comes next. Pure.
+"""Budgets of a run: limits, usage so far, and whether enough is left for the next call. Pure.
 
-What a server does not tell is estimated, and so is the next prompt: a run rather ends early than spends too much.
+Usage that a server does not report is estimated, as is the next prompt: a run rather ends early than exceeds its
+budget.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "calls", 
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """The most that may be spent; `None` is no limit. Tokens are summed over all prompts and answers.
+    """Limits of a run; `None` is no limit. Tokens are summed over all prompts and answers.
 
     `cost` is in the currency of the prices, `calls` are those of tools, `model_calls` those of the model. `seconds` are
     those from the beginning of the run.
@@ -44,7 +45,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 
 
 class RunSpend(Struct, frozen=True, kw_only=True):
-    """What was spent; `cost` is `None` where one of the answers has no known price."""
+    """Usage of a run; `cost` is `None` if an answer has no known price."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -61,7 +62,7 @@ class RunSpend(Struct, frozen=True, kw_only=True):
 
 
 class Next(Struct, frozen=True, kw_only=True):
-    """What the next call of the model takes at least: its prompt, what that costs, and each token of the answer."""
+    """Lower bound of the next model call: tokens and cost of its prompt, and the cost of each token of the answer."""
 
     input_tokens: int = 0
     cost: float = 0.0
@@ -69,7 +70,7 @@ class Next(Struct, frozen=True, kw_only=True):
 
 
 def add_answer(spent: RunSpend, usage: Usage, cost: float | None) -> RunSpend:
-    """Return what is spent behind one more answer; `usage` has no gaps in what a budget counts."""
+    """Return the usage with one more answer; `usage` has every count that the budget limits."""
     return replace(
         spent,
         input_tokens=spent.input_tokens + (usage.input_tokens or 0),
@@ -81,7 +82,7 @@ def add_answer(spent: RunSpend, usage: Usage, cost: float | None) -> RunSpend:
 
 
 def add_spend(spent: RunSpend, more: RunSpend) -> RunSpend:
-    """Return what is spent with `more`, which was spent meanwhile: its seconds are counted already."""
+    """Return the usage with `more`, which was used at the same time: its seconds are already counted."""
     return RunSpend(
         **{name: getattr(spent, name) + getattr(more, name) for name in _COUNTS},
         cost=None if spent.cost is None or more.cost is None else spent.cost + more.cost,
@@ -90,19 +91,19 @@ def add_spend(spent: RunSpend, more: RunSpend) -> RunSpend:
 
 
 def tool_call_refusal(budget: Budget, spent: RunSpend) -> str | None:
-    """Return why no tool may be called any more, or `None`."""
+    """Return why no further tool may be called, or `None`."""
     if budget.calls is not None and spent.calls >= budget.calls:
         return f"the budget of {budget.calls} tool calls is spent"
     return next(_spent(budget, spent), None)
 
 
 def model_call_refusal(budget: Budget, spent: RunSpend, coming: Next) -> str | None:
-    """Return why the model may not be asked any more, or `None`."""
+    """Return why the model may not be called again, or `None`."""
     return next(_spent(budget, spent), None) or next(_too_much(budget, spent, coming), None)
 
 
 def tokens_left(budget: Budget, spent: RunSpend, coming: Next) -> int | None:
-    """Return how many tokens the next answer may have; `None` where nothing limits them."""
+    """Return the tokens that are left for the next answer; `None` without a limit."""
     left = [
         limit - used
         for limit, used in (
@@ -117,12 +118,12 @@ def tokens_left(budget: Budget, spent: RunSpend, coming: Next) -> int | None:
 
 
 def seconds_left(budget: Budget, spent: RunSpend) -> float | None:
-    """Return how many seconds there are left; `None` where nothing limits them."""
+    """Return the seconds that are left; `None` without a limit."""
     return None if budget.seconds is None else max(0.0, budget.seconds - spent.seconds)
 
 
 def sum_usage(earlier: Usage, later: Usage | None) -> Usage:
-    """Return the sum over two answers: a count that only one of them told is that one, and none stays none."""
+    """Return the sum of two usages; a count that only one has is kept, and one that neither has is `None`."""
     if later is None:
         return earlier
     sums = {name: _sum(getattr(earlier, name), getattr(later, name)) for name in _SUMS}
@@ -134,7 +135,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _spent(budget: Budget, spent: RunSpend) -> Iterator[str]:
-    """Yield each budget of which nothing is left."""
+    """Yield each budget that is used up."""
     for name, what in (
         ("model_calls", "calls of the model"),
         ("input_tokens", "tokens of prompts"),
@@ -154,7 +155,7 @@ def _spent(budget: Budget, spent: RunSpend) -> Iterator[str]:
 
 
 def _too_much(budget: Budget, spent: RunSpend, coming: Next) -> Iterator[str]:
-    """Yield each budget of which the next prompt alone would take more than is left."""
+    """Yield each budget that the next prompt alone would exceed."""
     for name, least in (("input_tokens", 0), ("total_tokens", 1)):  # an answer is a token at least
         limit = getattr(budget, name)
         if limit is not None and getattr(spent, name) + coming.input_tokens + least > limit:

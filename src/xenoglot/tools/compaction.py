@@ -1,9 +1,9 @@
-"""A transcript that is too long, made shorter: old results become notes, then old turns a digest. Pure.
+"""Compaction of a long transcript: old tool results become notes, then old messages become a summary. Pure.
 
-Theory of operation. A transcript is a row of units: an answer that calls tools is one with the results of its calls,
-any other turn is one by itself. System turns and the first turn of the user stay, and so do the last units; what is
-between is shortened, at first the results of tools in it, then all of it to one turn. Units are kept or dropped whole:
-no call is parted from its result, and no sealed thought from its answer.
+Theory of operation. A transcript is a list of units: an answer with tool calls and the results of these calls is one,
+any other message is one. System messages, the first user message and the last units stay; between them, tool results
+are shortened first, then everything is replaced by one message. Units are kept or dropped as a whole: no call is
+separated from its result, and no signed reasoning from its answer.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
 
 SHORT_RESULT: Final = 400
-"""Characters of a result that is not worth a note in its place."""
+"""Characters of a result that is too short to be replaced by a note."""
 PREVIEW: Final = 120
-"""Characters of a result that its note tells."""
+"""Characters of a result that its note quotes."""
 DIGEST_LINES: Final = 24
 DIGEST_WIDTH: Final = 160
 SUMMARY_TOKENS: Final = 1024
-"""The longest summary that a model is asked for."""
+"""Most tokens of a summary by the model."""
 SUMMARY_SHARE: Final = 2_000
-"""Characters of one turn that are told to the model that summarises."""
+"""Characters of one message that are sent to the model for a summary."""
 
 LEFT_OUT: Final = "[Earlier turns of this conversation were left out to make room. What happened in them:]"
 
@@ -43,11 +43,11 @@ _SUMMARISE: Final = (
 
 
 class Compaction(Struct, frozen=True, kw_only=True):
-    """When a transcript is made shorter, and how far.
+    """When to compact a transcript, and how far.
 
-    `window` is the most tokens of prompt and answer together; `None` is what is known of the model. Above `above` of it
-    the prompt is brought below `target` of it. The last `keep_turns` units stay as they are as long as that is
-    possible. With `summarise` the model is asked for a summary of what is dropped; otherwise there is a digest.
+    `window` is the context window in tokens; `None` is the model's, if known. When the prompt exceeds the share `above`
+    of it, it is reduced below the share `target`. The last `keep_turns` units stay unchanged if possible. With
+    `summarise`, the model writes a summary of the dropped part; otherwise it is a digest.
     """
 
     window: int | None = None
@@ -66,14 +66,14 @@ class Compaction(Struct, frozen=True, kw_only=True):
 
 
 class CompactionSplit(Struct, frozen=True, kw_only=True):
-    """A transcript without its middle: what stands before, what is dropped, what stays behind."""
+    """A transcript without its middle: the part before, the dropped part, and the part after."""
 
     head: tuple[Message, ...]
     dropped: tuple[Message, ...]
     tail: tuple[Message, ...]
 
     def join(self, note: str | None = None) -> tuple[Message, ...]:
-        """Return the shorter transcript; `note` stands for what is dropped, a digest of it where there is none."""
+        """Return the shorter transcript; `note`, or a digest, replaces the dropped part."""
         if not self.dropped:
             return (*self.head, *self.tail)
         said = f"{LEFT_OUT}\n{note or digest(self.dropped)}"
@@ -83,7 +83,7 @@ class CompactionSplit(Struct, frozen=True, kw_only=True):
 def shorten(
     messages: Sequence[Message], keep_turns: int, target: int, size: Callable[[tuple[Message, ...]], int]
 ) -> CompactionSplit:
-    """Return the mildest cut that brings `messages` to `target` by `size`; the hardest there is where none does."""
+    """Return the smallest reduction that brings `messages` to `target` by `size`; the largest if none does."""
     cut = CompactionSplit(head=tuple(messages), dropped=(), tail=())
     if size(cut.head) <= target:
         return cut
@@ -108,7 +108,7 @@ def units(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
 
 
 def replace_results(messages: Sequence[Message], note: str) -> tuple[Message, ...]:
-    """Return the messages with a result, which says `note`, for each call that has none: a run may have been killed."""
+    """Return the messages with the result `note` for each call without one, as after a killed run."""
     made: list[Message] = []
     for unit in units(messages):
         made += unit
@@ -123,13 +123,13 @@ def replace_results(messages: Sequence[Message], note: str) -> tuple[Message, ..
 
 
 def digest(messages: Sequence[Message]) -> str:
-    """Return in a few lines what was said and done in `messages`; an earlier digest goes on in it."""
+    """Return a digest of `messages` in a few lines; an earlier digest is continued."""
     lines = [line for message in messages for line in _lines(message, DIGEST_WIDTH)]
     return "\n".join(lines[-DIGEST_LINES:])
 
 
 def summary_request(request: Request, dropped: Sequence[Message], most: int) -> Request:
-    """Return the request for a summary of `dropped`, of which about `most` characters are told."""
+    """Return the request for a summary of `dropped`, of which about `most` characters are sent."""
     told = "\n".join(line for message in dropped for line in _lines(message, SUMMARY_SHARE))
     asked = Message(role="user", content=(Text(text=_SUMMARISE + told[-most:]),))
     return Request(
@@ -138,7 +138,7 @@ def summary_request(request: Request, dropped: Sequence[Message], most: int) -> 
 
 
 def _cuts(messages: Sequence[Message], keep_turns: int) -> Iterator[CompactionSplit]:
-    """Yield the cuts there are, the mildest first."""
+    """Yield the possible reductions, smallest first."""
     row = units(messages)
     first = next((at for at, unit in enumerate(row) if unit[0].role == "user"), 0)
     keep = min(keep_turns, max(1, len(row) - first - 1))
@@ -181,7 +181,7 @@ def _note(part: Part) -> Part:
 
 
 def _lines(message: Message, width: int) -> Iterator[str]:
-    """Yield what a turn says and does, each in one line."""
+    """Yield the content of a message, one line for each part."""
     for part in message.content:
         match part:
             case Text(text=text) if text.startswith(LEFT_OUT):

@@ -1,4 +1,4 @@
-"""What a tool may know of the call it answers, and say while it works."""
+"""Context of a tool call, for the tool: progress reports and cancellation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
 
 MOST_PROGRESS: Final = 1_000_000
-"""Characters of progress that are passed on of one call; a tool that says more is not listened to any longer."""
+"""Characters of progress that are reported for one call; further reports are dropped."""
 
 
 class ToolContext:
-    """The call a tool answers; a tool gets it by a parameter of this type. Every method may be called by any thread.
+    """The call that a tool answers, passed to a parameter of this type. All methods are thread-safe.
 
-    `call` is the call as the model wrote it, `round` the number of the answer it stands in, from 1.
+    `call` is the call as the model wrote it, `round` the number of its answer, from 1.
     """
 
     def __init__(self, call: ToolCall, round: int = 1, tell: Callable[[str], None] | None = None) -> None:  # noqa: A002  what it is called everywhere
@@ -30,7 +30,7 @@ class ToolContext:
         self._callbacks: list[Callable[[], None]] = []
 
     def progress(self, text: str) -> None:
-        """Tell whoever looks on how far the work is; the model does not see it."""
+        """Report progress to the observer; the model does not see it."""
         with self._lock:
             text = text[: self._remaining]
             self._remaining -= len(text)
@@ -40,11 +40,11 @@ class ToolContext:
 
     @property
     def stopped(self) -> bool:
-        """Whether nobody waits for the result any longer: the time limit has passed, or the run was cancelled."""
+        """Whether the result is no longer needed: the time limit has passed, or the run was cancelled."""
         return self._stopped
 
     def on_stop(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called once when the call is stopped, by another thread; at once where it was already."""
+        """Call `callback` once when the call is stopped, from another thread; at once if it already is."""
         with self._lock:
             if not self._stopped:
                 self._callbacks.append(callback)
@@ -52,7 +52,7 @@ class ToolContext:
         callback()
 
     def stop(self) -> None:
-        """Say that nobody waits any longer. What a callback raises is nobody's to hear."""
+        """Mark the call as stopped. Exceptions of callbacks are ignored."""
         with self._lock:
             self._stopped = True
             callbacks, self._callbacks = self._callbacks, []

@@ -1,4 +1,4 @@
-"""What the tool loop wants done, and what it is told when that is done: all it has to do with the world."""
+"""Effects of the tool loop and their results: its only interface to the world."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from xenoglot.tools.tool_output import RESULT_LIMIT, ToolOutput
 
 
 class CallModel(Struct, frozen=True, kw_only=True):
-    """Ask the model, for so many seconds at most; tell what comes as `ModelEvent`, unless it is `internal`.
+    """Call the model, for at most `seconds`; report its events as `ModelEvent`, unless the call is `internal`.
 
-    `attempts` is how often the answer has broken off before, `wait` the seconds to wait for that first. The reaction is
+    `attempts` is how often the answer was truncated before, `wait` the seconds to wait first. The result is
     `ModelAnswer`.
     """
 
@@ -32,9 +32,9 @@ class CallModel(Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True):
-    """The answer; or why there is none, with what came of it before.
+    """The answer; or the failure, with the part of the answer received before it.
 
-    `retry_after` are the seconds after which one that broke off may be asked for again; `None`: it may not.
+    `retry_after` is the seconds until a truncated answer may be requested again; `None`: not at all.
     """
 
     response: Response | None = None
@@ -45,13 +45,13 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Approve(Struct, frozen=True, kw_only=True):
-    """Ask somebody whether the call may run. The reaction is an `Approval`."""
+    """Request approval of a call. The result is an `Approval`."""
 
     call: ToolCall
 
 
 class PreparedCall(Struct, frozen=True, kw_only=True):
-    """A call that is to run, for so many seconds at most; `changed` are arguments that are not those of the model."""
+    """A call that is ready to run, for at most `seconds`; `changed` are arguments that differ from the model's."""
 
     call: ToolCall
     tool: LocalTool
@@ -68,10 +68,10 @@ class FinishedCall(Struct, frozen=True, kw_only=True):
 
 
 class Execute(Struct, frozen=True, kw_only=True):
-    """Run these calls beside each other, and tell of each; the reaction is a tuple of `ToolOutput`, one for each.
+    """Run these calls in parallel, and report each; the result is a tuple of `ToolOutput`, one for each call.
 
-    A result has at most `limit` characters. The reaction is the same where the run is cancelled: what was not done
-    by then says so.
+    A result has at most `limit` characters. The result has the same form if the run is cancelled: unfinished calls are
+    marked so.
     """
 
     calls: tuple[PreparedCall | FinishedCall, ...]
@@ -80,17 +80,17 @@ class Execute(Struct, frozen=True, kw_only=True):
 
 
 class ReportEvent(Struct, frozen=True, kw_only=True):
-    """Tell whoever looks on. The reaction is `None`."""
+    """Report an event to the observer. The result is `None`."""
 
     event: RunEvent
 
 
 class ReadClock(Struct, frozen=True, kw_only=True):
-    """The reaction is how many seconds the run has taken."""
+    """The result is the seconds since the start of the run."""
 
 
 class Cancelled(Struct, frozen=True, kw_only=True):
-    """The reaction to `Approve` and `ReadClock` where the run is cancelled."""
+    """The result of `Approve` and `ReadClock` if the run is cancelled."""
 
 
 Effect: TypeAlias = CallModel | Approve | Execute | ReportEvent | ReadClock

@@ -1,4 +1,4 @@
-"""In which order the ends of calls that run beside each other are told."""
+"""Order in which the ends of parallel tool calls are reported."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from xenoglot.tools.events import RunEvent
 
 Order: TypeAlias = Literal["call", "result"]
-"""As the model wrote the calls, or as their results come."""
+"""The order of the calls in the answer, or of their results."""
 
 
 class EventOrder:
-    """A stage over the events of calls that run beside each other: each end is held back until its turn has come."""
+    """A stage over the events of parallel calls: holds each end back until its turn."""
 
     def __init__(self, calls: Sequence[ToolCall], order: Order) -> None:
         self._waiting = [call.id for call in calls]
@@ -25,7 +25,7 @@ class EventOrder:
         self._pending: dict[str, CallEnded] = {}
 
     def feed(self, event: RunEvent, /) -> Sequence[RunEvent]:
-        """Return what is told now."""
+        """Return the events to report now."""
         if self._order == "result" or not isinstance(event, CallEnded):
             return (event,)
         self._pending[event.call.id] = event
@@ -36,6 +36,6 @@ class EventOrder:
         return told
 
     def close(self) -> Sequence[RunEvent]:
-        """Return what is still held back."""
+        """Return the events still held back."""
         held, self._pending = self._pending, {}
         return tuple(held[name] for name in self._waiting if name in held)

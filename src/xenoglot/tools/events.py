@@ -1,4 +1,4 @@
-"""What happens in a run of the tool loop, as it happens: for whoever looks on, draws it or writes it down."""
+"""Events of a run of the tool loop, for observers, displays and logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xenoglot.tools.tool_output import ToolOutput
 
 
 class RoundStarted(Struct, frozen=True, kw_only=True):
-    """The model is asked; `round` counts from 1."""
+    """The model is called; `round` counts from 1."""
 
     round: int
 
@@ -30,28 +30,28 @@ class ModelEvent(Struct, frozen=True, kw_only=True):
 
 
 class RoundEnded(Struct, frozen=True, kw_only=True):
-    """The answer is whole."""
+    """The answer is complete."""
 
     round: int
     response: Response
 
 
 class AnswerAborted(Struct, frozen=True, kw_only=True):
-    """The answer broke off, and is asked for again: what came of it is void, for nothing was done about it."""
+    """The answer was truncated and is requested again: discard what was received, no part of it was used."""
 
     round: int
     failure: Failure
 
 
 class Continued(Struct, frozen=True, kw_only=True):
-    """The answer was not done, and the model is asked to go on: the next round is more of the same turn."""
+    """The answer was incomplete and is continued: the next round is part of the same message."""
 
     round: int
     reason: Literal["length", "pause", "compaction"]
 
 
 class MessagesAdded(Struct, frozen=True, kw_only=True):
-    """Whole turns join the transcript."""
+    """Complete messages were added to the transcript."""
 
     messages: tuple[Message, ...]
 
@@ -65,13 +65,13 @@ class Compacted(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalRequested(Struct, frozen=True, kw_only=True):
-    """Somebody is asked whether a call may run."""
+    """Approval of a call is requested."""
 
     call: ToolCall
 
 
 class ApprovalReceived(Struct, frozen=True, kw_only=True):
-    """That is what was said."""
+    """The answer to an approval request."""
 
     call: ToolCall
     approval: Approval
@@ -85,14 +85,14 @@ class CallStarted(Struct, frozen=True, kw_only=True):
 
 
 class CallProgress(Struct, frozen=True, kw_only=True):
-    """A tool says how far it is."""
+    """Progress reported by a tool."""
 
     call_id: str
     text: str
 
 
 class CallEnded(Struct, frozen=True, kw_only=True):
-    """A call has its result, also one that was not run: then it was not started either, and took no seconds."""
+    """A call has its result. A call that was not run has an end without a start, and no seconds."""
 
     call: ToolCall
     output: ToolOutput

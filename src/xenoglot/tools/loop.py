@@ -1,9 +1,9 @@
-"""The tool loop: ask, run what is called, tell the results, ask again; a generator of what it wants done.
+"""The tool loop: call the model, run its tool calls, send the results, repeat; a generator of effects.
 
-Theory of operation. `flow` yields effects and is sent what came of each; a driver does them, and knows nothing of the
-loop. Everything that is decided is decided here, from the request, the rules and what the driver tells, time included.
-At every moment the transcript so far, with a result for each call in it, can be sent again: an answer with calls joins
-it together with their results, and whatever ends the run in between gives the open calls results that say so.
+Theory of operation. `steps` yields effects and is sent their results; a driver performs them, and knows nothing of the
+loop. All decisions are made here, from the request, the options and the results, time included. At every moment the
+transcript so far can be sent again, with a result for each call: an answer with calls is added together with their
+results, and a run that ends in between adds results that say so.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from xenoglot.tools.tool_output import ToolOutput
 
 MOST_PIECES: Final = 16
-"""Pieces that one turn is put together from."""
+"""Most answers that one message is joined from."""
 
 MOST_PARALLEL: Final = 16
-"""Calls that run beside each other."""
+"""Most parallel calls."""
 
 _Pause: TypeAlias = Literal["length", "pause", "compaction"]
 
@@ -74,10 +74,10 @@ _KILLED: Final = "not run: the run ended before it came to this"
 
 
 class ToolLoop:
-    """One run; `steps` is the generator. `messages` can be looked at while it goes on.
+    """One run; `steps` is the generator. `messages` can be read at any time.
 
     Raises:
-        ConfigurationError: two tools have one name, or the request is none that a loop can go on from.
+        ConfigurationError: two tools have the same name, or the request cannot start a loop.
     """
 
     def __init__(self, request: Request, tools: Sequence[LocalTool], rules: RunOptions) -> None:
@@ -103,24 +103,24 @@ class ToolLoop:
         self._open: Message | None = None
         self._outputs: dict[str, ToolOutput] = {}
         self._partial: tuple[Part, ...] = ()
-        """What there is of a turn that is not whole."""
+        """The received part of an incomplete message."""
         self._limit_reason: str | None = None
-        """The budget that did not allow a call."""
+        """The budget that refused a call."""
         self._last = False
-        """Whether the last answer was asked for already."""
+        """Whether the final answer was requested already."""
 
     @property
     def spent(self) -> RunSpend:
-        """What was spent so far."""
+        """The usage so far."""
         return self._account.spent
 
     def spend(self, more: RunSpend) -> None:
-        """Count what a tool has spent, too."""
+        """Add the usage of a tool."""
         self._account.spend(more)
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The transcript so far, whole turns alone."""
+        """The transcript so far, complete messages only."""
         return self._messages
 
     def steps(self) -> Steps[RunResult]:
@@ -161,7 +161,7 @@ class ToolLoop:
     # --- one turn of the model
 
     def _turn(self) -> Steps[Sequence[ToolCall | FinishedCall]]:
-        """Have the model say one turn, in as many answers as it takes; return its calls."""
+        """Get one message from the model, in as many answers as needed; return its calls."""
         going: str | None = None
         for _ in range(MOST_PIECES):
             before = self._partial
@@ -181,7 +181,7 @@ class ToolLoop:
         return (yield from self._add_text_turn(self._partial, "length"))
 
     def _continues(self, reason: str, before: tuple[Part, ...], grown: tuple[Part, ...]) -> bool:
-        """Return whether there is more of a turn to come, and it may be asked for."""
+        """Return whether the message is incomplete and may be continued."""
         if self._rounds >= self._rules.max_rounds:
             return False
         if reason == "length":  # where nothing came of it, nothing will
@@ -189,7 +189,7 @@ class ToolLoop:
         return reason in ("pause", "compaction")
 
     def _add_text_turn(self, content: tuple[Part, ...], reason: str) -> Steps[Sequence[ToolCall | FinishedCall]]:
-        """Add a turn that calls nothing; end the run where it is not the model that was done."""
+        """Add a message without calls; end the run unless the model stopped for another reason."""
         if content:
             yield from self._add_reminder(content)
         match reason:
@@ -203,7 +203,7 @@ class ToolLoop:
                 return ()
 
     def _callable(self, calls: Sequence[ToolCall], reason: str) -> Sequence[ToolCall | FinishedCall]:
-        """Return the calls of an answer; those that were cut off are told so."""
+        """Return the calls of an answer; truncated calls get an error as their result."""
         if reason == "refusal":
             raise EndError("refused", _REFUSED)
         if reason not in ("length", "context"):
@@ -215,7 +215,7 @@ class ToolLoop:
         ]
 
     def _call_model(self, turn: tuple[Part, ...], *, reminded: bool) -> Steps[Response]:
-        """Return one answer; `turn` is what the model has said of it before."""
+        """Return one answer; `turn` is the part of the message received before."""
         begun = (Message(role="assistant", content=turn), *((reminder(),) if reminded else ())) if turn else ()
         if self._rules.compaction is not None:
             yield from self._compact_if_needed(begun)
@@ -234,7 +234,7 @@ class ToolLoop:
         return asked.response
 
     def _round(self, begun: tuple[Message, ...]) -> Steps[ModelAnswer]:
-        """Return what came of asking; an answer that breaks off is asked for again, as long as that is allowed."""
+        """Call the model; a truncated answer is requested again, as long as the retry policy allows it."""
         request = replace(self._request, messages=(*self._messages, *begun), tool_choice=self._choice)
         ask = CallModel(request=request)
         while True:
@@ -247,7 +247,7 @@ class ToolLoop:
             ask = replace(ask, attempts=ask.attempts + 1, wait=asked.retry_after)
 
     def _send(self, ask: CallModel) -> Steps[ModelAnswer]:
-        """Return what came of a request; what it took is counted."""
+        """Call the model once, and count its usage."""
         asked = expect(ModelAnswer, (yield replace(ask, seconds=self._account.seconds_left)))
         self._losses.update(dict.fromkeys(asked.losses))
         if asked.response is not None:
@@ -262,14 +262,14 @@ class ToolLoop:
         return asked
 
     def _keep_partial(self, response: Response | None) -> None:
-        """Keep the words of an answer that was cancelled: neither its calls nor its thoughts are whole."""
+        """Keep the text of a cancelled answer, without its calls and reasoning, which are incomplete."""
         content = response.candidates[0].content if response is not None and response.candidates else ()
         said = tuple(part for part in content if isinstance(part, Text) and part.text.strip())
         if said:
             self._partial, self._response = join_parts(self._partial, said, trim=True), response
 
     def _sized(self, request: Request) -> Request:
-        """Return the request with no more tokens to answer than are left; end the run where there are none."""
+        """Return the request with `max_tokens` within the budget; end the run if none are left."""
         sized = self._account.size_request(request)
         if isinstance(sized, str):
             raise EndError("budget", sized)
@@ -278,7 +278,7 @@ class ToolLoop:
     # --- the calls of one turn
 
     def _answer(self, asked: Sequence[ToolCall | FinishedCall]) -> Steps[None]:
-        """Run the calls, those beside each other that may, and add them with their results."""
+        """Run the calls, in parallel if allowed, and add them with their results."""
         waiting = deque(asked)
         while waiting:
             group = self._calls.group(waiting, MOST_PARALLEL if self._rules.parallel else 1)
@@ -302,7 +302,7 @@ class ToolLoop:
             yield from self._stop_at_limit("budget", self._limit_reason)
 
     def _prepared(self, one: ToolCall | FinishedCall, running: int) -> Steps[PreparedCall | FinishedCall]:
-        """Return the call as it can be run, or its result where it cannot."""
+        """Return the call ready to run, or its result if it cannot run."""
         if isinstance(one, FinishedCall):
             return one
         found = self._calls.ready(one)
@@ -320,7 +320,7 @@ class ToolLoop:
         return self._calls.approved(found, approval)
 
     def _close(self, note: str) -> Steps[None]:
-        """Add the turn with calls, and a result for each of them: `note` where there is none."""
+        """Add the message with calls, and a result for each; `note` for calls without one."""
         message, self._open = self._open, None
         if message is None:
             return
@@ -336,7 +336,7 @@ class ToolLoop:
         yield from self._add(message, *results)
 
     def _stop_at_limit(self, outcome: Outcome, reason: str) -> Steps[None]:
-        """End the run with calls that are not run; where it was asked for the model may say what it has."""
+        """End the run with calls that are not run; with `on_limit="answer"` after one more model call."""
         yield from self._close(f"not run: {reason}")
         if self._rules.on_limit == "answer" and not self._last:
             self._last = True
@@ -360,14 +360,14 @@ class ToolLoop:
         yield ReportEvent(event=MessagesAdded(messages=messages))
 
     def _check_time(self) -> Steps[None]:
-        """Look at the clock; where somebody has cancelled the run it ends here."""
+        """Read the clock; end the run if it is cancelled."""
         now = yield ReadClock()
         if isinstance(now, Cancelled):
             raise EndError("cancelled", CANCELLED)
         self._account.tick(expect(float, now))
 
     def _compact_if_needed(self, begun: tuple[Message, ...]) -> Steps[None]:
-        """Make the transcript shorter where the next prompt comes near the window."""
+        """Compact the transcript if the next prompt comes near the context window."""
         settings = self._rules.compaction
         window = None if settings is None else settings.window or self._window
         if settings is None or window is None:
@@ -377,7 +377,7 @@ class ToolLoop:
             yield from self._compact(size, int(settings.target * window))
 
     def _shrink(self, begun: tuple[Message, ...], failure: Failure | None) -> Steps[bool]:
-        """Make the transcript shorter behind an answer that said it is too long; return whether that could be done."""
+        """Compact the transcript after a context overflow; return whether that was possible."""
         size = estimate(replace(self._request, messages=(*self._messages, *begun)))
         if failure is not None and failure.limit is not None:
             self._window = failure.limit
@@ -401,7 +401,7 @@ class ToolLoop:
         return True
 
     def _summary(self, dropped: Sequence[Message], target: int) -> Steps[str | None]:
-        """Return what the model says of turns that are dropped; `None` where it says nothing."""
+        """Return the model's summary of the dropped messages; `None` if it returns no text."""
         request = summary_request(self._request, dropped, target * 3)  # characters: about three for a token
         try:
             request = self._sized(request)

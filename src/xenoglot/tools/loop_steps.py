@@ -1,4 +1,4 @@
-"""What the steps of the tool loop have in common: how they end the run, and how they read what a driver sends."""
+"""Helpers for the steps of the tool loop: ending the run, and reading the results of effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CANCELLED: Final = "the run was cancelled"
 
 
 class EndError(Exception):
-    """The run is over. Never leaves the loop."""
+    """Ends the run. Never leaves the loop."""
 
     def __init__(self, outcome: Outcome, reason: str, failure: Failure | None = None) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ def is_overflow(asked: ModelAnswer) -> bool:
 
 
 def expect(kind: type[_T], reaction: object) -> _T:
-    """Return what a driver sent; one that is cancelled ends the run."""
+    """Return the result of an effect; a cancelled one ends the run."""
     if isinstance(reaction, Cancelled):
         raise EndError("cancelled", CANCELLED)
     if not isinstance(reaction, kind):

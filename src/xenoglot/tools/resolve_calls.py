@@ -1,4 +1,4 @@
-"""From a call that a model wrote to one that can run: the tool is found, the arguments are read, repetition is seen."""
+"""Resolution of a model's tool calls: find the tool, parse the arguments, detect repetition."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from xenoglot.tools.tool_output import ToolOutput
 
 MOST_REPEATS: Final = 5
-"""The same call that many times in a row, with the same result, is not run again."""
+"""Identical calls in a row, with the same result, after which the call is not run again."""
 
 
 class Calls:
-    """The tools of one run, by their names, and what was called last. `time_limit` is for tools that have none."""
+    """The tools of one run by name, and its last calls. `time_limit` is for tools without one."""
 
     def __init__(self, tools: Sequence[LocalTool], time_limit: float | None) -> None:
         self._tools: dict[tuple[str | None, str], LocalTool] = {}
@@ -37,7 +37,7 @@ class Calls:
         self._repeats = 0
 
     def group(self, calls: Iterable[ToolCall | FinishedCall], most: int) -> Sequence[ToolCall | FinishedCall]:
-        """Return the first of `calls` that may run beside each other, at most `most`, at least one."""
+        """Return the first of `calls` that may run in parallel, at most `most`, at least one."""
         group: list[ToolCall | FinishedCall] = []
         for call in calls:
             tool = None if isinstance(call, FinishedCall) else self._find(call)
@@ -51,7 +51,7 @@ class Calls:
         return group
 
     def ready(self, call: ToolCall) -> PreparedCall | FinishedCall:
-        """Return the call as it can run; where it cannot, what the model is told of that."""
+        """Return the call ready to run, or the error for the model."""
         tool = self._find(call)
         if tool is None:
             names = ", ".join(f"`{name}`" for _, name in self._tools) or "none"
@@ -68,7 +68,7 @@ class Calls:
         return PreparedCall(call=call, tool=tool, arguments=arguments, seconds=seconds)
 
     def approved(self, ready: PreparedCall, approval: Approval) -> PreparedCall | FinishedCall:
-        """Return the call behind the approval: as it was, with other arguments, or refused."""
+        """Return the call after the approval: unchanged, with other arguments, or refused."""
         if not approval.allowed:
             why = f": {approval.reason}" if approval.reason else ""
             return FinishedCall(call=ready.call, output=failed(f"not run: the user did not allow this call{why}"))
@@ -81,7 +81,7 @@ class Calls:
         return replace(ready, arguments=approval.arguments, changed=True)
 
     def record(self, call: ToolCall, output: ToolOutput) -> None:
-        """Note that a call ran, and what came of it."""
+        """Record a call and its result."""
         key = _key(call)
         if self._last is not None and self._last[0] == key and self._last[1].content == output.content:
             self._repeats += 1

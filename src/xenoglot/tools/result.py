@@ -1,4 +1,4 @@
-"""How a run of the tool loop ended, and what it leaves behind."""
+"""Result of a run of the tool loop."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Outcome: TypeAlias = Literal[
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """What a run leaves: how it ended and why, in words.
+    """Result of a run: its outcome, and the reason as text.
 
-    `response` is the last answer; one that came in several pieces is whole in it. `messages` can be sent again as they
-    are: what was given and what was added to it (compacted, where it had to be), a result for each call. `rounds` are
-    the answers of the model, `calls` those that ran. `usage` is the sum over the answers, `None` where none of them
-    said anything. `spent` is the same with estimates where nothing was said; a run that goes on from here is given it.
+    `response` is the last answer, with all its pieces joined. `messages` can be sent again unchanged: the given ones
+    and those added (compacted if necessary), with a result for each call. `rounds` counts the model's answers, `calls`
+    the calls that ran. `usage` is the sum of the reported usage, `None` if none was reported. `spent` has estimates for
+    what was not reported; pass it on to continue the run.
     """
 
     outcome: Outcome
@@ -45,12 +45,12 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The words of the last answer."""
+        """The text of the last answer."""
         if self.response is None or not self.response.candidates:
             return ""
         return "".join(part.text for part in self.response.candidates[0].content if isinstance(part, Text))
 
     @property
     def cost(self) -> float | None:
-        """What it cost, in the currency of the prices; `None` where that is not known."""
+        """The cost, in the currency of the prices; `None` if unknown."""
         return self.spent.cost

@@ -1,4 +1,4 @@
-"""How a run of the tool loop goes: how far, beside what, within which limits."""
+"""Options of a run of the tool loop: limits, parallelism, compaction."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.tool_output import RESULT_LIMIT
 
 Price: TypeAlias = Callable[[Usage, str, str | None], float | None]
-"""What so many tokens of a model cost; `None` where nobody knows."""
+"""Cost of tokens of a model; `None` if unknown."""
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
-    """How a run goes. `spent` was spent before it, `window` is what is known of the model's, `price` of its prices."""
+    """Options of a run. `spent` is usage before it, `window` the model's context window, `price` its prices."""
 
     max_rounds: int = 16
     on_limit: Literal["end", "answer"] = "end"

@@ -1,4 +1,4 @@
-"""What one run has spent so far, and what its next answer may be."""
+"""Usage counter of one run, and limits of its next answer."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 LONGEST_ANSWER: Final = 4096
-"""Tokens that every server can be asked for: many refuse more than their model can write, where that is said."""
+"""Tokens that every server accepts as `max_tokens`: many refuse more than their model supports."""
 
 _SAMPLE: Final = 1000
-"""Tokens by which the price of one is found."""
+"""Tokens used to compute the price of one."""
 
 
 class SpendCounter:
-    """Counts; `spent` has estimates where a server tells nothing, `usage` only what was told."""
+    """Counts usage; `spent` includes estimates for what servers do not report, `usage` does not."""
 
     def __init__(self, rules: RunOptions) -> None:
         self.spent = rules.spent
@@ -49,11 +49,11 @@ class SpendCounter:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds that the budget leaves; `None` where nothing limits them."""
+        """The seconds that the budget leaves; `None` without a limit."""
         return seconds_left(self._budget, self.spent)
 
     def tick(self, seconds: float) -> None:
-        """Note how long the run has taken."""
+        """Set how long the run has taken."""
         self.spent = replace(self.spent, seconds=self._before + seconds)
 
     def count(self, request: Request, response: Response) -> None:
@@ -69,15 +69,15 @@ class SpendCounter:
         self.spent = replace(self.spent, calls=self.spent.calls + 1)
 
     def spend(self, more: RunSpend) -> None:
-        """Note what was spent beside this run, while it went on."""
+        """Add usage from beside this run."""
         self.spent = add_spend(self.spent, more)
 
     def tool_call_refusal(self, running: int) -> str | None:
-        """Return why no tool may be called beside `running` others, or `None`."""
+        """Return why no tool may be called besides `running` others, or `None`."""
         return tool_call_refusal(self._budget, replace(self.spent, calls=self.spent.calls + running))
 
     def is_in_time(self, call: PreparedCall | FinishedCall) -> PreparedCall | FinishedCall:
-        """Return the call with no more seconds to run than are left; where there are none, its result says so."""
+        """Return the call with its time limit within the budget; without time left, its result says so."""
         left = self.seconds_left
         if left is None or isinstance(call, FinishedCall):
             return call
@@ -86,7 +86,7 @@ class SpendCounter:
         return replace(call, seconds=left if call.seconds is None else min(left, call.seconds))
 
     def size_request(self, request: Request) -> Request | str:
-        """Return the request, asking for no more tokens than are left; where there are none, why."""
+        """Return the request with `max_tokens` within the budget; if none are left, the reason."""
         coming = self._next(estimate(request), request.model)
         if isinstance(coming, str):
             return coming
@@ -99,7 +99,7 @@ class SpendCounter:
         return replace(request, sampling=replace(request.sampling, max_tokens=most))
 
     def _next(self, prompt: int, model: str) -> Next | str:
-        """Return what the next answer takes; where there is a budget for what nobody can tell, so much."""
+        """Return a lower bound of the next call; limited counts that cannot be known get an estimate."""
         if self._budget.cost is None:
             return Next(input_tokens=prompt)
         least = self._cost(Usage(input_tokens=prompt, output_tokens=0), model)
@@ -113,7 +113,7 @@ class SpendCounter:
 
 
 def _with_estimates(usage: Usage | None, request: Request, response: Response) -> Usage:
-    """Return the usage with estimates of what a budget counts and nobody told."""
+    """Return the usage with estimates of limited counts that were not reported."""
     told = usage or Usage()
     content = response.candidates[0].content if response.candidates else ()
     thoughts = tuple(part for part in content if isinstance(part, Reasoning))
@@ -127,5 +127,5 @@ def _with_estimates(usage: Usage | None, request: Request, response: Response) -
 
 
 def _written_tokens(content: tuple[Part, ...]) -> int:
-    """Return about the tokens of what a model wrote."""
+    """Return an estimate of the tokens of what a model wrote."""
     return estimate(Request(model="", messages=(Message(role="assistant", content=content),)))

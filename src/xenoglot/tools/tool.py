@@ -1,4 +1,4 @@
-"""What a tool is: something a model may call, and what of ours runs then."""
+"""Local tools: functions that a model may call and that run in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _R = TypeVar("_R")
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """Whether a call may run: `reason` is told to the model, `arguments` take the place of those it wrote."""
+    """Whether a call may run: `reason` is sent to the model, `arguments` replace those it wrote."""
 
     allowed: bool
     reason: str | None = None
@@ -34,11 +34,11 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class LocalTool:
-    """A tool that runs here; to be derived from, or see `SchemaTool` and `@tool`.
+    """Base class of tools that run here; see also `SchemaTool` and `@tool`.
 
-    `spec` is what the model is told. `needs_approval` has somebody asked before each call, `time_limit` is in seconds,
-    an `exclusive` tool runs beside no other. `asynchronous` says that `run` gives something to wait for and blocks
-    nobody; any other runs in a thread. A tool that does not `take_context` may run in the caller's own thread.
+    `spec` is sent to the model. `needs_approval` requests approval before each call, `time_limit` is in seconds, an
+    `exclusive` tool never runs in parallel to others. `asynchronous` means that `run` returns an awaitable and does not
+    block; any other tool runs in a thread. A tool that does not `take_context` may run in the caller's own thread.
     """
 
     spec: Tool
@@ -49,25 +49,25 @@ class LocalTool:
     takes_context: bool = True
 
     def check(self, arguments: JSONObject) -> None:
-        """Look at the arguments before anybody is asked. A custom tool has its text as `input`.
+        """Check the arguments before approval is requested. A custom tool has its text as `input`.
 
         Raises:
-            ToolError: they are not what the tool takes; the text says which, and why.
+            ToolError: not valid; the text says which argument, and why.
         """
 
     def run(self, arguments: JSONObject, context: ToolContext) -> object:
-        """Return the result: any JSON, text, parts of a message, a `ToolOutput`, or something to wait for.
+        """Return the result: JSON, text, message parts, a `ToolOutput`, or an awaitable of one.
 
-        Whatever is raised is told to the model.
+        Exceptions are reported to the model.
         """
         raise NotImplementedError
 
 
 class SchemaTool(LocalTool):
-    """A tool of a given `spec`; `function(arguments, context)` runs it, `check(arguments)` looks at them before.
+    """A tool with a given `spec`; `function(arguments, context)` runs it, `check(arguments)` validates them before.
 
     Raises:
-        ConfigurationError: no model could write its name.
+        ConfigurationError: not a valid tool name.
     """
 
     def __init__(  # noqa: PLR0913  each is a setting of the tool, and named
@@ -91,7 +91,7 @@ class SchemaTool(LocalTool):
         self._check = check
 
     def check(self, arguments: JSONObject) -> None:
-        """Have the given check look at them."""
+        """Call the given check."""
         if self._check is not None:
             self._check(arguments)
 
@@ -126,12 +126,12 @@ class FunctionTool(LocalTool, Generic[_P, _R]):
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """What the function takes."""
+        """The function's parameters."""
         return read_signature(self.function, self._name)
 
     @functools.cached_property
     def spec(self) -> Tool:  # type: ignore[override]  # made when it is first asked for
-        """What the model is told of the function."""
+        """The tool's definition for the model."""
         said = self.signature.description if self._description is None else self._description
         return Tool(name=self._name, description=said or None, parameters=self.signature.schema)
 
@@ -145,7 +145,7 @@ class FunctionTool(LocalTool, Generic[_P, _R]):
         self.signature.convert(arguments)
 
     def run(self, arguments: JSONObject, context: ToolContext) -> object:
-        """Call the function with the arguments converted to what its annotations say."""
+        """Call the function with the arguments converted to its annotations."""
         positional, named = self.signature.call(arguments, context)
         function: Callable[..., object] = self.function
         return function(*positional, **named)
@@ -207,16 +207,15 @@ def tool(  # noqa: PLR0913  each is a setting of the tool, and named
     time_limit: float | None = None,
     exclusive: bool = False,
 ) -> FunctionTool[_P, _R] | Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]:
-    """Make a tool of a typed function: as a decorator, with settings or without, or called with the function.
+    """Make a tool of a typed function: as a decorator, with or without options, or as a function.
 
-    Its name, its docstring (of Google's, NumPy's or Sphinx's style) and its annotations are what the model is told; its
-    arguments are converted to what the annotations say before it is called. It may be asynchronous, a method, a
-    `functools.partial` or an object that can be called. A parameter annotated `ToolContext` is not the model's: it is
-    given the call. `time_limit` is in seconds.
+    The model gets its name, its docstring (Google, NumPy or Sphinx style) and its annotations; arguments are converted
+    to the annotations before the call. The function may be asynchronous, a method, a `functools.partial` or a callable
+    object. A parameter annotated `ToolContext` is hidden from the model and gets the call. `time_limit` is in seconds.
 
     Raises:
-        ConfigurationError: the function has no name that a tool can have, takes any number of arguments, or has a
-            parameter of a type that no JSON can be read as.
+        ConfigurationError: not a valid tool name, a variadic parameter, or a parameter of a type that cannot be read
+            from JSON.
     """
     if time_limit is not None and not time_limit > 0:
         raise ConfigurationError(f"`time_limit`: found {time_limit}; expected more than 0 seconds, or `None`")
@@ -235,14 +234,14 @@ def tool(  # noqa: PLR0913  each is a setting of the tool, and named
 
 
 def is_asynchronous(function: Callable[..., object]) -> bool:
-    """Return whether a call of `function` gives something to wait for."""
+    """Return whether a call of `function` returns an awaitable."""
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  an object whose `__call__` is a coroutine function
 
 
 def _is_method(function: Callable[..., object]) -> bool:
-    """Return whether `function` is written in a class and not bound yet: it begins with `self` or `cls`."""
+    """Return whether `function` is an unbound method: its first parameter is `self` or `cls`."""
     if not inspect.isfunction(function) or "." not in function.__qualname__.rpartition("<locals>")[2].lstrip("."):
         return False
     return next(iter(inspect.signature(function).parameters), None) in ("self", "cls")

@@ -1,4 +1,4 @@
-"""What a tool gives back, made what a model can read: parts of a message, bounded, whatever it was."""
+"""Conversion of a tool's result of any type into message parts within size limits."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
 
 RESULT_LIMIT: Final = 100_000
-"""Characters of text of one result; of a longer one the middle is left out."""
+"""Default characters of text of one result; the middle of a longer one is left out."""
 
 MOST_MEDIA: Final = 30_000_000
-"""Characters of base64 of one picture, sound or file."""
+"""Most base64 characters of one image, audio or file."""
 
 LONGEST_ERROR: Final = 2_000
-"""Characters of what an exception says."""
+"""Most characters of an exception's text."""
 
 _KNOWN = ("builtins", "datetime")
-"""Where the types are from that a value may tell itself in: what a mock tells is another mock, without end."""
+"""Packages of types whose own conversion is trusted: a mock's would return further mocks without end."""
 
 _MEDIA = (Image, Audio, File)
 _PARTS = (Text, Image, Audio, File, Opaque)
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool gives back: `content` for the model, `data` for programs that look on, which the model never sees."""
+    """Result of a tool: `content` for the model, `data` for observers, which the model never sees."""
 
     content: tuple[Part, ...] = ()
     is_error: bool = False
@@ -43,12 +43,12 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The words of it."""
+        """Its text."""
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
 
 class ToolError(XenoglotError):
-    """A tool could not do what was asked: its text is what the model is told. `data` is as in `ToolOutput`."""
+    """A tool failed: the text is sent to the model. `data` is as in `ToolOutput`."""
 
     def __init__(self, text: str, data: JSON = None) -> None:
         super().__init__(text)
@@ -56,15 +56,15 @@ class ToolError(XenoglotError):
 
 
 def failed(text: str, data: JSON = None) -> ToolOutput:
-    """Return the output that tells the model of an error."""
+    """Return the output that reports an error to the model."""
     return ToolOutput(content=(Text(text=_valid_text(text)),), is_error=True, data=data)
 
 
 def raised(error: BaseException) -> ToolOutput:
-    """Return the output for what a tool raised: the words of a `ToolError`, of others their kind and words.
+    """Return the output for an exception of a tool: the text of a `ToolError`, of others the class and text.
 
     Raises:
-        KeyboardInterrupt: it is one of the person at the keyboard, which the main thread alone is told of.
+        KeyboardInterrupt: raised in the main thread, so it is the user's.
     """
     if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise error
@@ -80,7 +80,7 @@ def raised(error: BaseException) -> ToolOutput:
 
 
 def as_output(value: object, limit: int = RESULT_LIMIT) -> ToolOutput:
-    """Return what a tool returned as an output of at most `limit` characters; what cannot be told is an error."""
+    """Return a tool's result as an output of at most `limit` characters; an unsupported value is an error."""
     if not isinstance(value, ToolOutput):
         content = _content(value)
         value = content if isinstance(content, ToolOutput) else ToolOutput(content=content)
@@ -102,7 +102,7 @@ def result_of(call: ToolCall, output: ToolOutput) -> ToolResult:
 
 
 def truncate(text: str, limit: int) -> str:
-    """Return `text`; of one that is longer than `limit` characters the beginning and the end, which tell most."""
+    """Return `text`; if it is longer than `limit` characters, only its start and end, which matter most."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
@@ -127,7 +127,7 @@ def _content(value: object) -> tuple[Part, ...] | ToolOutput:
 
 
 def _plain(value: object) -> JSON:
-    """Return what msgspec does not know in terms of what it does; pydantic's models and NumPy's numbers tell it."""
+    """Return a value in types that msgspec knows; pydantic's models and NumPy's numbers convert themselves."""
     for way in ("model_dump", "tolist", "item"):
         if callable(tell := getattr(value, way, None)) and type(told := tell()).__module__ in _KNOWN:
             plain: JSON = told
@@ -160,5 +160,5 @@ def _is_huge(part: Part) -> bool:
 
 
 def _valid_text(text: str) -> str:
-    """Return `text` with U+FFFD for half characters, which no wire can hold (RFC 8259 section 8.2)."""
+    """Return `text` with U+FFFD for lone surrogates, which JSON cannot represent (RFC 8259 section 8.2)."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""What of an answer joins the transcript: pieces of one turn put together, calls with ids of their own."""
+"""Transcript of a run: join the pieces of one message, and make call ids unique."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CONTINUE: Final = (
 
 
 def reminder() -> Message:
-    """Return the turn that asks for the rest of an answer; it is sent, and does not stay."""
+    """Return the message that requests the rest of an answer; it is sent, but not stored."""
     return Message(role="user", content=(Text(text=CONTINUE),))
 
 
 def join_parts(before: tuple[Part, ...], after: tuple[Part, ...], *, trim: bool) -> tuple[Part, ...]:
-    """Return one turn of two pieces of it; with `trim` what the second repeats of the first's end is left out."""
+    """Return one message of two pieces; with `trim`, without the second's repetition of the first's end."""
     said = "".join(part.text for part in before if isinstance(part, Text))
     parts = list(after)
     if trim:
@@ -55,7 +55,7 @@ def _trimmed(part: Text, said: str) -> Text:
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """Return the words of a turn."""
+    """Return the text of a message."""
     return "".join(part.text for part in parts if isinstance(part, Text))
 
 
@@ -65,9 +65,9 @@ def ids_in(messages: Iterable[Message]) -> set[str]:
 
 
 def distinct(content: Sequence[Part], taken: set[str]) -> tuple[Part, ...]:
-    """Return the parts, each call with an id that no other has, and note these in `taken`.
+    """Return the parts with unique call ids, and add the ids to `taken`.
 
-    Local models give no ids, or the same in every answer; a result must be that of one call. Empty words are left out.
+    Local models use no ids, or the same in every answer; a result must belong to one call. Empty texts are left out.
     """
     made: list[Part] = []
     numbers: dict[str, int] = {}
@@ -87,7 +87,7 @@ def distinct(content: Sequence[Part], taken: set[str]) -> tuple[Part, ...]:
 
 
 def is_truncated(call: ToolCall, *, last: bool) -> bool:
-    """Return whether the arguments of a call in an answer that was cut off are not all there."""
+    """Return whether the arguments of a call in a truncated answer are incomplete."""
     if call.kind == "custom" or not call.arguments.strip():
         return last
     try:
@@ -98,7 +98,7 @@ def is_truncated(call: ToolCall, *, last: bool) -> bool:
 
 
 def relaxed(choice: ToolChoice | None) -> ToolChoice | None:
-    """Return the choice for the answers behind the first: a tool that must be called each time is called for ever."""
+    """Return the tool choice after the first answer: a tool that must be called would be called for ever."""
     if choice is None or choice.mode != "required":
         return choice
     return replace(choice, mode="auto", names=choice.names if len(choice.names) > 1 else ())

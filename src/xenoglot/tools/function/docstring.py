@@ -1,6 +1,6 @@
-"""What a docstring says of a function and of each of its parameters, in the three styles there are.
+"""Parser of docstrings in Google, NumPy and Sphinx style.
 
-Google's (`Args:`), NumPy's (`FunctionParameters` underlined), and Sphinx's (`:param name: ...`).
+Google's (`Args:`), NumPy's (`Parameters` underlined), and Sphinx's (`:param name: ...`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPHINX_PARAMETERS: Final = frozenset({"param", "parameter", "arg", "argument", 
 
 
 def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
-    """Return what is said of the function, and of each parameter by its name."""
+    """Return the description of the function, and of each parameter by name."""
     lines = inspect.cleandoc(text or "").splitlines()
     start = next((at for at, _ in enumerate(lines) if _begins_section(lines, at)), len(lines))
     description = "\n".join(lines[:start]).strip()
@@ -47,9 +47,9 @@ class _Reading:
         self._lines = lines
         self._found: dict[str, list[str]] = {}
         self._names: list[str] = []
-        """The parameters that the next words are about."""
+        """The parameters that the current text describes."""
         self._style = ""
-        """Of the section with parameters that is read; empty outside of one."""
+        """Style of the parameter section being read; empty outside of one."""
         self._indent: int | None = None
 
     def parameters(self) -> dict[str, str]:
@@ -59,7 +59,7 @@ class _Reading:
         return {name: said for name, words in self._found.items() if (said := " ".join(words).strip())}
 
     def _line(self, at: int) -> int:
-        """Read one line, or the two that begin a section of NumPy's; return how many."""
+        """Read one line, or the two that start a NumPy section; return how many."""
         line = self._lines[at]
         if (field := _SPHINX.match(line)) is not None:
             self._field(field)
@@ -93,7 +93,7 @@ class _Reading:
             self._add_text(line.strip())
 
     def _item(self, line: str) -> bool:
-        """Begin what is said of the next parameter, where the line does."""
+        """Start the description of the next parameter, if the line does."""
         if self._style == "google":
             if (item := _GOOGLE_ITEM.match(line)) is None:
                 return False

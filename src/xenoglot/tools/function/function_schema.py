@@ -1,4 +1,4 @@
-"""What a Python function takes, as a JSON Schema, and JSON made what it takes."""
+"""JSON Schema of a Python function's parameters, and conversion of JSON to its arguments."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 LONGEST_NAME: Final = 256
-"""Characters of a tool's name. Where a wire takes less, a name is fitted, and restored in answers."""
+"""Characters of a tool's name. Wires with a lower limit get a shortened name, restored in answers."""
 
 _MANY: Final[Mapping[object, str]] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
 class Signature:
-    """What one function takes: `schema` for the model, the parameter `context` that is not the model's."""
+    """Parameters of a function: `schema` for the model, and the name of the `context` parameter."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class Signature:
         self._positional = positional
 
     def convert(self, arguments: JSONObject) -> dict[str, object]:
-        """Return the arguments as the annotations say; those that were not given are not there.
+        """Return the arguments converted to their annotations, without omitted ones.
 
-        Models slip: a number in a string, an object as its text, one value for a list are taken for what they mean.
+        Common mistakes of models are accepted: a number as text, an object as its JSON text, one value for a list.
 
         Raises:
-            ToolError: they do not fit; the text names the argument by its path.
+            ToolError: not convertible; the text has the path of the argument.
         """
         fields = self._struct.__struct_fields__
         strange = sorted(set(arguments) - set(fields))
@@ -67,7 +67,7 @@ class Signature:
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
     def call(self, arguments: JSONObject, context: ToolContext) -> tuple[list[object], dict[str, object]]:
-        """Return what the function is called with, by position and by name.
+        """Return the positional and keyword arguments of the function's call.
 
         Raises:
             ToolError: as `convert`.
@@ -82,10 +82,10 @@ class Signature:
 
 
 def read_signature(function: Callable[..., object], name: str) -> Signature:
-    """Return what `function` takes; `name` is for messages.
+    """Return the parameters of `function`; `name` is for messages.
 
     Raises:
-        ConfigurationError: it takes any number of arguments, or one of a type that no JSON can be read as.
+        ConfigurationError: a variadic parameter, or a type that cannot be read from JSON.
     """
     description, said = read_docstring(_documentation(function))
     hints = _hints(function, name)
@@ -116,10 +116,10 @@ def read_signature(function: Callable[..., object], name: str) -> Signature:
 
 
 def name_of(function: Callable[..., object], name: str | None = None) -> str:
-    """Return the name of the tool made of `function`: the given one, or the function's own.
+    """Return the tool name of `function`: `name`, or the function's own.
 
     Raises:
-        ConfigurationError: it is not a name that a model could write.
+        ConfigurationError: not a valid tool name.
     """
     inner: object = function
     while isinstance(inner, functools.partial):
@@ -171,7 +171,7 @@ def _hints(function: Callable[..., object], name: str) -> Mapping[str, Any]:
 
 
 def _parameters(function: Callable[..., object], name: str) -> dict[str, inspect.Parameter]:
-    """Return the parameters that a call may give; those a `partial` has given are taken."""
+    """Return the parameters that a call may set; those bound by a `partial` are not."""
     try:
         found = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -192,7 +192,7 @@ def _annotation(hint: Any) -> Any:  # noqa: ANN401  as above
 
 
 def _described(kind: Any, said: str | None) -> Any:  # noqa: ANN401  as above
-    """Return the type with what the docstring says, unless it has a description of its own."""
+    """Return the type with the docstring's description, unless it has a description of its own."""
     metas = getattr(kind, "__metadata__", ())
     if any(isinstance(meta, msgspec.Meta) and meta.description for meta in metas):
         return kind
@@ -215,7 +215,7 @@ def _add_defaults(schema: JSONObject, parameters: Mapping[str, inspect.Parameter
 
 
 def _problem(error: BaseException) -> str:
-    """Return what is wrong, with the path of the argument without the `$.` before it."""
+    """Return the problem, with the path of the argument without its `$.` prefix."""
     if isinstance(error, RecursionError):
         return "they are nested too deeply"
     problem, at, path = str(error).rpartition(" - at `")

@@ -1,4 +1,4 @@
-"""The JSON Schema of a struct whose fields are the parameters of a function, pydantic's models among their types."""
+"""JSON Schema of a struct whose fields are a function's parameters, with support for pydantic models as types."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def from_plain(kind: type, value: Any) -> Any:  # noqa: ANN401  whatever the typ
 
 
 def _own_schema(kind: type) -> JSONObject:
-    """Return the schema that a type tells of itself, as pydantic's models do."""
+    """Return the schema that a type provides, like pydantic's models."""
     if kind is object:
         return {}
     tell = getattr(kind, "model_json_schema", None)
@@ -68,7 +68,7 @@ def _own_schema(kind: type) -> JSONObject:
 
 
 def _without_titles(schema: JSON) -> None:
-    """Take out the titles that repeat the names: they cost tokens, and say nothing."""
+    """Remove titles that only repeat names, because they cost tokens."""
     waiting: list[JSON] = [schema]
     while waiting:
         found = waiting.pop()

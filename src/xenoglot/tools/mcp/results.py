@@ -1,7 +1,7 @@
-"""What MCP servers say, read into parts of a message: results of calls, and resources.
+"""Results and resources of MCP servers, decoded into message parts.
 
-It is read as JSON, by the names of the specification (https://modelcontextprotocol.io/specification, "Tool Result" and
-"Resources"): what a later revision adds is told to the model as something that cannot be shown, never a failure.
+They are decoded as JSON by the names in the specification (https://modelcontextprotocol.io/specification, "Tool Result"
+and "Resources"): content of a later revision is reported to the model as not displayable, never a failure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 _SOUNDS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
-"""What formats of sound are called by models, where it is not the second half of the media type."""
+"""Audio format names of models that differ from the second half of the media type."""
 
 
 def output_of(result: JSONObject) -> ToolOutput:
-    """Return the output of a call; what is structured is told as JSON where nothing else is said."""
+    """Return the output of a call; structured content is returned as JSON if there is no other content."""
     structured = result.get("structuredContent")
     content = tuple(part for block in _list(result.get("content")) for part in _block(block))
     if not content and structured is not None:
@@ -33,7 +33,7 @@ def output_of(result: JSONObject) -> ToolOutput:
 
 
 def resource_output(result: JSONObject) -> ToolOutput:
-    """Return what was read of a resource."""
+    """Return the content of a resource that was read."""
     return ToolOutput(content=tuple(part for one in _list(result.get("contents")) for part in _contents(one)))
 
 
@@ -55,7 +55,7 @@ def _block(block: JSON) -> Iterator[Part]:
 
 
 def _contents(contents: JSON) -> Iterator[Part]:
-    """Yield what a resource holds: its words, or its bytes as what they are."""
+    """Yield the content of a resource: its text, or its bytes as media."""
     if not isinstance(contents, dict):
         return
     if isinstance(contents.get("text"), str):

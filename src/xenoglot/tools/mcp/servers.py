@@ -1,4 +1,4 @@
-"""MCP servers as everybody writes them down: `{"mcpServers": {name: {command, args, env} or {url, headers}}}`."""
+"""MCP servers in the common configuration format: `{"mcpServers": {name: {command, args, env} or {url, headers}}}`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 LONGEST_FILE = 1_000_000
-"""Bytes."""
+"""Most bytes of a configuration file."""
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TABLES = ("mcpServers", "servers")
-"""What the table of servers is called by most, and by editors."""
+"""Names of the table of servers, in most files and in editors."""
 
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
 class McpServer(Struct, frozen=True, kw_only=True):
-    """One server: a `command` that is started and spoken to over its pipes, or the `url` of one that runs.
+    """One server: a `command` that is started and connected by its pipes, or the `url` of a running one.
 
-    A started one sees few variables (`HOME`, `PATH` and the like) and those of `env`; `headers` go with each request.
+    A started server gets few variables (`HOME`, `PATH` and the like) and those of `env`; `headers` are sent with each
+    request.
     """
 
     command: str | None = None
@@ -45,12 +46,12 @@ class McpServer(Struct, frozen=True, kw_only=True):
 
 
 def read_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> dict[str, McpServer]:
-    """Return the servers of a file, by their names; those that are disabled are left out.
+    """Return the servers of a file by name, without disabled ones.
 
-    `${NAME}` and `${NAME:-otherwise}` in its texts stand for variables of the environment.
+    `${NAME}` and `${NAME:-default}` in texts are replaced by environment variables.
 
     Raises:
-        ConfigurationError: it cannot be read, or says no such thing; the text names the place.
+        ConfigurationError: unreadable, or not in the format; the text has the path.
     """
     try:
         with Path(path).open("rb") as file:
@@ -67,10 +68,10 @@ def read_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> 
 
 
 def servers_of(plain: JSON, where: str, environ: Mapping[str, str]) -> dict[str, McpServer]:
-    """Return the servers that JSON of that form says; see `read_servers`.
+    """Return the servers in JSON of that format; see `read_servers`.
 
     Raises:
-        ConfigurationError: it says no such thing.
+        ConfigurationError: not in the format.
     """
     tables = [plain[name] for name in _TABLES if name in plain] if isinstance(plain, dict) else []
     if not tables or not isinstance(tables[0], dict):
@@ -80,10 +81,10 @@ def servers_of(plain: JSON, where: str, environ: Mapping[str, str]) -> dict[str,
 
 
 def checked(server: McpServer, where: str) -> McpServer:
-    """Return the server, which can be asked.
+    """Return the server if it is valid.
 
     Raises:
-        ConfigurationError: it is neither started nor asked at a URL, or both, or in a way that is not spoken here.
+        ConfigurationError: neither or both of `command` and `url`, or an unsupported transport.
     """
     if (server.command is None) == (server.url is None):
         raise ConfigurationError(f"{where}: expected either `command` or `url`")

@@ -1,4 +1,4 @@
-"""A conversation with one MCP server: opened, listed, called, and closed, all on one event loop."""
+"""Session with one MCP server: opened, listed, called and closed on one event loop."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 MOST_PAGES: Final = 100
 MOST_ROWS: Final = 5_000
-"""Tools, or resources, of one server; one that lists more is not asked on."""
+"""Most tools, or resources, that are listed of one server."""
 
 UNBOUNDED: Final = 86_400.0
-"""Seconds for a call: whoever runs the tool has a limit of its own, and cancels."""
+"""Seconds for a call: the caller has a limit of its own, and cancels."""
 
 LONGEST_REASON: Final = 500
-"""Characters of what a server says went wrong."""
+"""Most characters of a server's error text."""
 
 CHANGED: Final = "notifications/tools/list_changed"
 
 _AUTH_STATUSES: Final = {401: "it asks for a key", 403: "it does not take the key"}
 _DISCARD: Final = logging.NullHandler()
-"""Where nobody has set up logging, what the package logs (with what servers wrote) stays off the terminal."""
+"""Without configured logging, the package's logs (with servers' output) stay off the terminal."""
 
 
 class McpTool(Struct, frozen=True, kw_only=True):
-    """A tool as its server has it; `schema` is untouched."""
+    """A tool as the server lists it; `schema` is unchanged."""
 
     name: str
     description: str | None
@@ -50,7 +50,7 @@ class McpTool(Struct, frozen=True, kw_only=True):
 
 
 class McpSession:
-    """One server. `serve` is the task it lives in; everything else is called on the same loop while it does."""
+    """Session with one server. `serve` is its task; everything else is called on the same loop meanwhile."""
 
     def __init__(self, name: str, server: McpServer, patience: float, log: TextIO | None) -> None:
         self.name = name
@@ -69,12 +69,12 @@ class McpSession:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
-        """Return the task that serves, begun."""
+        """Start and return the task that runs `serve`."""
         self._task = asyncio.create_task(self.serve())
         return self._task
 
     async def serve(self) -> None:
-        """Open the conversation, say so, and close it when told to. What keeps it from opening is in `opened`."""
+        """Open the session, set `opened`, and close it on request. An error while opening is set in `opened`."""
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._timeout):
@@ -95,7 +95,7 @@ class McpSession:
             self._client = None
 
     def close(self) -> None:
-        """Have `serve` end: at once, where the conversation is still being opened."""
+        """End `serve`; at once if the session is still being opened."""
         self._closing.set()
         if self._task is not None and self._client is None:
             self._task.cancel()
@@ -104,7 +104,7 @@ class McpSession:
         """Call a tool.
 
         Raises:
-            ToolError: the server says that it cannot, is gone, or says what is no result.
+            ToolError: the server refused, disconnected, or returned an invalid result.
         """
 
         async def told(progress: float, total: float | None, message: str | None) -> None:
@@ -115,7 +115,7 @@ class McpSession:
         return output_of(_plain(await self._answered(called)))
 
     async def resources(self) -> Sequence[JSONObject]:
-        """Return what the server says of its resources, and of the forms of those that have no list.
+        """Return the server's resources and resource templates.
 
         Raises:
             ToolError: see `call`.
@@ -127,7 +127,7 @@ class McpSession:
         return [_plain(one) for one in listed]
 
     async def read(self, uri: str) -> ToolOutput:
-        """Return what a resource holds.
+        """Return the content of a resource.
 
         Raises:
             ToolError: see `call`.
@@ -177,7 +177,7 @@ class McpSession:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _listen(self, client: Client) -> None:
-        """Hear of changes from servers that have to be asked for them (since the revision of 2026-07-28)."""
+        """Subscribe to changes on servers that require it (since the revision of 2026-07-28)."""
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  as above
 
         tools = client.server_capabilities.tools
@@ -193,7 +193,7 @@ class McpSession:
             self._changed.set()
 
     async def _follow(self, client: Client) -> None:
-        """List the tools anew when they have changed: once, however often that was said meanwhile."""
+        """List the tools again after a change: once, however many changes were reported meanwhile."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -217,7 +217,7 @@ class McpSession:
         return self._client
 
     async def _answered(self, asked: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  a result of the package
-        """Return the answer; whatever goes wrong is told in a line."""
+        """Return the answer; any error becomes a one-line `ToolError`."""
         try:
             return await asked
         except Exception as error:
@@ -236,7 +236,7 @@ class McpSession:
 
 
 async def _has_resources(client: Client) -> bool:
-    """Whether there is anything to read: servers say that they have resources, and then have none."""
+    """Whether the server has any resource: servers announce support and then list none."""
     if client.server_capabilities.resources is None:
         return False
     with suppress(Exception):  # what cannot be listed is not there
@@ -274,9 +274,9 @@ def _progress(done: float, total: float | None, message: str | None) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong in a line: an error of the protocol in its words, of others the kind.
+    """Return the error in one line: the text of a protocol error, of other errors the class.
 
-    What others say may hold what was sent, keys included.
+    The text of other errors may contain what was sent, keys included.
     """
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415  as above
 

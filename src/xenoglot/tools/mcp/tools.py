@@ -1,11 +1,11 @@
-"""The tools of MCP servers, as tools that a model may call.
+"""Tools of MCP servers as tools for a model.
 
     async with mcp_tools(["mcp-server-git"]) as tools:
         result = await client.run("What changed last?", tools=tools)
 
-Theory of operation. The conversations live on an event loop in a thread of their own, so the tools can be called from
-any loop, from threads and without one; a server that dies takes nobody along. No server is started because a request
-said so: only what the program, or its configuration file, names.
+Theory of operation. The sessions run on an event loop in a thread of their own, so the tools can be called from any
+loop, from threads and without one; a server that dies affects no other. No server is started because a request names
+it: only those in the program or its configuration file are.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = ["McpServer", "McpTools", "mcp_tools"]
 T = TypeVar("T")
 
 LONGEST_NAME: Final = 64
-"""Characters of a tool's name that every model takes."""
+"""Characters of a tool's name that every model accepts."""
 
 TIME_LIMIT: Final = 120.0
-"""Seconds for a call."""
+"""Default seconds for a call."""
 
 TIMEOUT: Final = 30.0
-"""Seconds for a server to start, or to be reached, and to list its tools."""
+"""Default seconds for a server to start or connect, and to list its tools."""
 
 LIST, READ = "mcp_list_resources", "mcp_read_resource"
 
@@ -65,15 +65,15 @@ def mcp_tools(  # noqa: PLR0913  each is a setting, and named
 ) -> McpTools:
     """Return the tools of a server that is started by `command`, or runs at `url`; or of several.
 
-    Several are named by `servers`, or in a `file` in the form `{"mcpServers": ...}`. What is returned is entered, by
-    `async with` or `with`; from then on it is a sequence of tools. Those of a server with a name are called
-    `name__tool`, at most 64 characters. Where a server has resources, two more tools list and read them.
+    Several servers are named by `servers`, or in a `file` of the form `{"mcpServers": ...}`. Enter the result by `async
+    with` or `with`; then it is a sequence of tools. Tools of a named server are called `name__tool`, at most 64
+    characters. If a server has resources, two more tools list and read them.
 
-    A server that is started sees `env`, and of our environment no more than `HOME`, `PATH` and the like; what it writes
-    on standard error goes to `log`, or nowhere. `time_limit` is for one call, `patience` for the beginning; in seconds.
+    A started server gets `env`, and of our environment only `HOME`, `PATH` and the like; its standard error goes to
+    `log`, or nowhere. `time_limit` is for one call, `patience` for the start; in seconds.
 
     Raises:
-        ConfigurationError: no server is named, or the file cannot be read; on entering, one does not answer.
+        ConfigurationError: no server is named, or the file is unreadable; on entry: a server does not answer.
     """
     named = dict(servers or {})
     if file is not None:
@@ -97,7 +97,7 @@ def mcp_tools(  # noqa: PLR0913  each is a setting, and named
 
 
 class McpTools(Sequence[LocalTool]):
-    """The tools of servers, while it is entered; see `mcp_tools`. It changes where a server says that its tools do."""
+    """The tools of servers while it is entered; see `mcp_tools`. It changes when a server reports changed tools."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class McpTools(Sequence[LocalTool]):
 
     @property
     def instructions(self) -> dict[str, str]:
-        """What servers say of how they are to be used, by their names; it is theirs to say, and yours to believe."""
+        """The servers' instructions for use, by name; they are untrusted text."""
         return {session.name: session.instructions for session in self._sessions if session.instructions}
 
     @overload
@@ -134,7 +134,7 @@ class McpTools(Sequence[LocalTool]):
         return self._current()[index]
 
     def __len__(self) -> int:
-        """Return how many tools there are now."""
+        """Return the current number of tools."""
         return len(self._current())
 
     def __enter__(self) -> Self:
@@ -174,7 +174,7 @@ class McpTools(Sequence[LocalTool]):
             thread.stop()
 
     async def aclose(self) -> None:
-        """Close the conversations without blocking anybody."""
+        """Close the sessions without blocking the event loop."""
         closing = asyncio.ensure_future(asyncio.to_thread(self.close))
         try:
             await asyncio.shield(closing)
@@ -183,20 +183,20 @@ class McpTools(Sequence[LocalTool]):
             raise
 
     def call(self, asked: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Have something run where the conversations are.
+        """Run a coroutine function on the loop of the sessions.
 
         Raises:
-            ToolError: they are closed.
+            ToolError: the sessions are closed.
         """
         if self._thread is None:
             raise ToolError("the conversations with MCP servers are closed")
         return self._thread.submit(asked)
 
     def of(self, server: str | None) -> Sequence[McpSession]:
-        """Return the conversations with servers that have resources: all, or that of the one named.
+        """Return the sessions with servers that have resources: all, or the named one.
 
         Raises:
-            ToolError: there is none of that name.
+            ToolError: no such server.
         """
         having = [session for session in self._sessions if session.has_resources]
         found = [session for session in having if server is None or session.name == server]
@@ -212,7 +212,7 @@ class McpTools(Sequence[LocalTool]):
         return self._thread.submit(self._open)
 
     async def _open(self) -> None:
-        """Open all conversations at once; each is a task, for what it opens is closed by the same."""
+        """Open all sessions in parallel; each in a task of its own, which also closes it."""
         thread = self._thread
         if thread is None:
             return
@@ -298,7 +298,7 @@ class _ListResources(LocalTool):
 
 
 class _ReadResource(LocalTool):
-    """The tool that reads one."""
+    """The tool that reads a resource."""
 
     asynchronous = True
     spec = Tool(
@@ -323,7 +323,7 @@ class _ReadResource(LocalTool):
             raise ToolError("`uri`: required, a text")
 
     def run(self, arguments: JSONObject, context: ToolContext) -> object:  # noqa: ARG002  as every tool
-        """Read it; of several servers, the first that has it tells."""
+        """Read a resource; of several servers, from the first that has it."""
         sessions = self._tools.of(_text_argument(arguments, "server"))
         uri = _text_argument(arguments, "uri") or ""
 
@@ -339,7 +339,7 @@ class _ReadResource(LocalTool):
 
 
 class _LoopThread:
-    """An event loop in a thread, and the tasks that are to end before it does."""
+    """An event loop in a thread, and the tasks to end before it stops."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -378,7 +378,7 @@ class _LoopThread:
 
 
 def _name(server: str, tool: str, taken: set[str]) -> str:
-    """Return what a tool is called: its server's name before its own, made to fit, and nobody else's."""
+    """Return the name of a tool: the server's name, then its own, shortened and unique."""
     full = f"{server}__{tool}" if server else tool
     name = fit(full, LONGEST_NAME)
     again = 0
