@@ -1,1 +1,1 @@
-"""Many requests from a file: its lines, the journal of what is answered, and who works through them."""
+"""Batches of requests from a file: input lines, the journal of answers, and the runner."""

@@ -1,10 +1,10 @@
-"""A batch on a Ray cluster: actors that each hold a client, or an engine, and answer the lines they are given.
+"""A batch on a Ray cluster: actors with a client or engine each, which answer lines.
 
-The run itself stays where it was started: it reads the input, writes the journal and decides what is asked again, so
-that every line stands in the output once whatever becomes of an actor. One that dies is started anew by Ray; the lines
-that it was at have failed as if a connection had broken, and are asked again, of another first.
+The run itself stays in the process that was started: it reads the input, writes the journal and decides about retries,
+so every line is in the output once, whatever happens to an actor. Ray restarts an actor that dies; its lines fail like
+a lost connection and are retried, first on another actor.
 
-The configuration goes to the actors as it is, the keys of upstreams included: whoever rules the cluster can read them.
+The actors get the complete configuration, upstream keys included: administrators of the cluster can read them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
 
 OPEN_SECONDS: Final = 600.0
-"""How long an actor may take to be placed, and to load its model."""
+"""Most seconds for an actor to be placed and to load its model."""
 
 LISTENING_SECONDS: Final = 5.0
 CLOSING_SECONDS: Final = 10.0
 COOLDOWN_SECONDS: Final = 5.0
-"""How long an actor that failed gets no line while there are others."""
+"""Seconds that a failed actor gets no line while others are available."""
 
 _NAMED = "RAY_ADDRESS"
 
@@ -43,7 +43,7 @@ GONE = Failure(kind="upstream", message="the worker that was at this line is gon
 
 
 class Worker:
-    """What an actor is: a client of its own."""
+    """The actor: a client of its own."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -52,7 +52,7 @@ class Worker:
         self._open_lock = asyncio.Lock()
 
     async def open(self) -> str | None:
-        """Make ready to ask; return what is wrong where that cannot be."""
+        """Open the backend; return the error if that fails."""
         try:
             await self._open()
         except XenoglotError as error:
@@ -60,11 +60,11 @@ class Worker:
         return None
 
     async def answer(self, line: BatchLine) -> LineReport:
-        """Ask a line, once."""
+        """Attempt a line once."""
         return await answer_line(line, await self._open())
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Close the backend."""
         await self._exits.aclose()
 
     async def _open(self) -> Backend:
@@ -79,7 +79,7 @@ class Worker:
 
 
 class ActorPool:
-    """The actors, and who of them gets the next line: the one with the fewest, and one that failed last of all."""
+    """The actors, and the choice of one for the next line: the least busy, and failed ones last."""
 
     def __init__(
         self, actors: list[Any], gone: tuple[type[Exception], ...], clock: Callable[[], float] = time.monotonic
@@ -91,7 +91,7 @@ class ActorPool:
         self._cooling_until = [float("-inf")] * len(actors)
 
     async def answer(self, line: BatchLine) -> LineReport:
-        """Ask a line, once, of one of them."""
+        """Attempt a line once, on one of the actors."""
         index = self._pick()
         self._busy[index] += 1
         try:
@@ -113,12 +113,12 @@ class ActorPool:
 async def cluster(
     config: Config, address: str, actors: int | None, concurrency: int
 ) -> AsyncGenerator[Callable[[BatchLine], Awaitable[LineReport]]]:
-    """Give what asks a line on the cluster at `address`; `auto` is that of this machine, which is started if need be.
+    """Open the cluster at `address` and yield the function that answers a line; `auto` starts a local one if needed.
 
-    Each of the `actors` (without a number, one for each machine) may be at as many lines at once as are asked at all.
+    Each of the `actors` (by default one for each machine) may answer as many lines at once as the whole run.
 
     Raises:
-        ConfigurationError: there is no cluster, or an actor cannot begin.
+        ConfigurationError: no cluster, or an actor cannot start.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray  # noqa: PLC0415  an extra, and slow to load
@@ -150,10 +150,10 @@ async def cluster(
 
 
 def connect(ray: Any, address: str, find: Callable[[], str | None]) -> None:  # noqa: ANN401  a module without types
-    """Connect to a cluster; for `auto`, to the one that `find` tells of, or to one that is started.
+    """Connect to a cluster; for `auto`, to the one that `find` returns, or to a new one.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: no cluster.
     """
     where: str | None = find() if address == "auto" else address
     if where is not None and not _listens(where):
@@ -170,7 +170,7 @@ def connect(ray: Any, address: str, find: Callable[[], str | None]) -> None:  # 
 
 
 def _of_this_machine() -> str | None:
-    """Return where Ray's own commands find a cluster: the one that the environment names, or that of this machine."""
+    """Return the address that Ray's own commands use: from the environment, or of this machine's cluster."""
     from ray._private.services import get_ray_address_from_environment  # noqa: PLC0415  an extra; no public name has it
 
     try:
@@ -181,7 +181,7 @@ def _of_this_machine() -> str | None:
 
 
 def _listens(address: str) -> bool:
-    """Whether anybody listens there: of an address where nobody does, Ray learns for minutes, and ends the process."""
+    """Whether the address accepts connections: otherwise Ray retries for minutes and then ends the process."""
     host, _, digits = address.removeprefix("ray://").strip("/").rpartition(":")
     if not (host and digits.isdigit()):
         return True
@@ -196,10 +196,10 @@ def _listens(address: str) -> bool:
 
 
 async def wait_until_open(crew: list[Any], broken: type[Exception]) -> None:
-    """Wait until all actors can be asked.
+    """Wait until all actors are open.
 
     Raises:
-        ConfigurationError: one cannot.
+        ConfigurationError: an actor cannot start.
     """
     try:
         async with asyncio.timeout(OPEN_SECONDS):

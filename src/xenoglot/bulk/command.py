@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from xenoglot.bulk.run import ProgressBar
 
 FAILED: Final = 1
-"""The exit code where every line is answered, and some with an error."""
+"""Exit code: every line is answered, some with an error."""
 UNFINISHED: Final = 4
-"""The exit code where the run ended before its last line, and the same command can go on."""
+"""Exit code: the run ended before its last line; the same command continues it."""
 INTERRUPTED: Final = 130
-"""The same, where somebody stopped it."""
+"""Exit code: the same, after an interrupt."""
 
 CONCURRENCY: Final = 8
 MOST_AT_ONCE: Final = 4096
@@ -32,7 +32,7 @@ _COPIED = 1024 * 1024
 
 
 def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], ProgressBar] | None = None) -> None:
-    """Add the command to the others; `bar` makes what shows how far a run is."""
+    """Add the command; `bar` creates the progress display."""
     parser = commands.add_parser(
         "batch",
         help="answer a file of requests, line by line",
@@ -109,10 +109,10 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse numbers that mean nothing.
+    """Check the numbers of the options.
 
     Raises:
-        ConfigurationError: there is one.
+        ConfigurationError: out of range.
     """
     for name in ("concurrency", "rpm", "tpm", "actors"):
         value = getattr(options, name)
@@ -134,10 +134,10 @@ def _check(options: argparse.Namespace) -> None:
 
 @contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
-    """Give the input as a file that can be read twice: what cannot be is copied first.
+    """Open the input as a file that can be read twice; a pipe is copied first.
 
     Raises:
-        ConfigurationError: it cannot be read.
+        ConfigurationError: unreadable.
     """
     import os  # noqa: PLC0415  only here, as the rest
     import shutil  # noqa: PLC0415

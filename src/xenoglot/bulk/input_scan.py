@@ -1,4 +1,4 @@
-"""The input of a batch: its lines one by one, and what is known of all of them before the first is asked."""
+"""Scan of a batch's input: its lines, and the checks of all of them before the first request."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 LONGEST_LINE: Final = 256 * 1024 * 1024
-"""Bytes of one line: pictures and documents stand in it."""
+"""Most bytes of one line; it may contain images and documents."""
 
 MOST_PROBLEMS: Final = 20
-"""Mistakes that are told at once."""
+"""Most problems that are reported at once."""
 
 _LONGEST_SHOWN = 80
 
 
 class NumberedLine(NamedTuple):
-    """A line that says something: its number in the file, and its text."""
+    """A line that is not blank: its number in the file, and its text."""
 
     number: int
     text: bytes
 
 
 class InputScan(Struct, frozen=True, kw_only=True):
-    """All lines of an input: `digests[number]` is that of a line (8 bytes each), and `count` those that ask something.
+    """All lines of an input: `digests[number]` is a line's digest (8 bytes each), `count` the number of requests.
 
-    `asks[number]` is 1 where a line does, and 0 where it is blank; the place 0 of both is nobody's.
+    `requests[number]` is 1 for a request and 0 for a blank line; index 0 of both is unused.
     """
 
     digests: array[int]
@@ -59,12 +59,12 @@ def numbered(source: BinaryIO) -> Iterator[NumberedLine]:
 
 
 def scan_input(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> InputScan:
-    """Read all of an input, so that nothing is asked of one that has a mistake; `read` makes a line of its text.
+    """Read a complete input, so that no request is sent if a line has an error; `read` decodes a line.
 
-    What is kept of a line is as little for a long one as for a short one.
+    Memory per line is constant, whatever its length.
 
     Raises:
-        ConfigurationError: lines that cannot be asked, each told in a line, or nothing is asked at all.
+        ConfigurationError: invalid lines, one problem per line; or no request at all.
     """
     digests, asks = array("Q", [0]), bytearray(1)
     seen: dict[bytes, int] = {}
@@ -89,7 +89,7 @@ def scan_input(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> Inp
 
 
 def _problem(number: int, text: bytes, read: Callable[[bytes, int], BatchLine], seen: dict[bytes, int]) -> str | None:
-    """Return what is wrong with a line; `seen` has a digest of each `custom_id`, and the line it stood in."""
+    """Return the problem of a line; `seen` maps the digest of each `custom_id` to its line number."""
     try:
         line = read(text, number)
     except BadLineError as error:

@@ -1,10 +1,10 @@
-"""The output of a batch, which is its journal too: what stands in it was answered, and is not asked again.
+"""The output of a batch, which is also its journal: a line in it is answered and is not requested again.
 
-Theory of operation. An answer is one line, appended with one write as soon as it is there, so that a process that is
-killed loses none that it had written; once a second what was written is also forced to the disk, for the day the
-machine goes down. A line begins with a mark: the number of the line that it answers, and a digest of what that said.
-Whoever goes on reads the marks, and refuses an output that answers another input. A last line that was cut off in the
-middle of its write is removed. While a run writes, it holds a lock on the files, which ends with its process.
+Theory of operation. An answer is one line, appended with one write as soon as it is received, so a killed process loses
+none; once a second the file is also synced to disk, for a crash of the machine. A line starts with a mark: the number
+of the input line, and a digest of its text. A resumed run reads the marks, and rejects an output of another input. A
+last line that was truncated in the middle of its write is removed. A run holds a lock on the files, which ends with its
+process.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from xenoglot.bulk.input_scan import InputScan
 
 DONE: Final = 2
-"""What `Journal.states` has for a line that is answered; 1 is one to be asked, and 0 a blank one."""
+"""Value in `Journal.states` of an answered line; 1 is a line to request, 0 a blank one."""
 
 _COPIED = 1024 * 1024
 """Bytes that are copied at once."""
 
 
 class Journal:
-    """The files that take the answers: one for all, or `errors` for those that are none.
+    """The output files: one for all, or `errors` for failed lines.
 
-    With `again`, lines that were answered with an error are to be asked again, and their errors go out of the files.
+    With `again`, failed lines are requested again, and their errors are removed from the files.
 
     Raises:
-        ConfigurationError: a file cannot be used: it is no file, another run writes it, or it answers another input.
+        ConfigurationError: a file cannot be used: not a file, locked by another run, or of another input.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Journal:
     ) -> None:
         self.states = bytearray(survey.requests)
         self.failed = 0
-        """How many lines are answered with an error."""
+        """Number of lines that are answered with an error."""
         self._dirty = False
         self._survey = survey
         with ExitStack() as exits:
@@ -71,7 +71,7 @@ class Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Force all to the disk, and let go of the files."""
+        """Sync to disk, and close the files."""
         try:
             self.sync()
         finally:
@@ -83,10 +83,10 @@ class Journal:
         return self.states.count(DONE)
 
     def write(self, number: int, data: bytes, *, ok: bool) -> None:
-        """Append the answer to the line `number`; when this returns, no end of the process can take it away.
+        """Append the answer to the line `number`; when this returns, it survives the end of the process.
 
         Raises:
-            OSError: it could not be written; of a line that did not fit nothing is left.
+            OSError: not written; a partly written line is removed.
         """
         (self._output if ok else self._errors).append(data)
         self.states[number] = DONE
@@ -94,17 +94,17 @@ class Journal:
         self._dirty = True
 
     def sync(self) -> None:
-        """Force what was written to the disk; any thread may call this."""
+        """Sync what was written to disk; thread-safe."""
         if self._dirty:
             self._dirty = False
             for file in self._files:
                 file.sync()
 
     def put_in_order(self) -> None:
-        """Put the answers of each file in the order of their lines, in one step.
+        """Sort the answers of each file in the order of their lines, atomically.
 
         Raises:
-            ConfigurationError: that is not possible; the file stays as it is.
+            ConfigurationError: not possible; the file is unchanged.
         """
         for file in self._files:
             starts, sizes = (array("Q", bytes(8 * len(self.states))) for _ in range(2))
@@ -126,7 +126,7 @@ class Journal:
         return (self._output,) if self._errors is self._output else (self._output, self._errors)
 
     def _read(self, file: _AnswerFile) -> None:
-        """Note what is answered in a file, and remove the beginning of a line that nobody finished."""
+        """Read which lines are answered in a file, and remove a truncated last line."""
         for place, data in enumerate(file.lines(), 1):
             answered = read_answer(data)
             if answered is None:
@@ -184,7 +184,7 @@ class _AnswerFile:
         os.close(self._fd)
 
     def lines(self) -> Iterator[bytes]:
-        """Yield its lines from the beginning; one that is longer than any of ours is broken up."""
+        """Yield the lines from the start; a line longer than any of ours is split."""
         with open(self._fd, "rb", closefd=False) as file:
             file.seek(0)
             while data := file.readline(LONGEST_LINE):
@@ -211,10 +211,10 @@ class _AnswerFile:
         os.ftruncate(self._fd, self._end)
 
     def keep(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Leave these bytes (from where, how many), in one step: a new file takes the place of this one.
+        """Keep only these bytes (start, length), atomically: a new file replaces this one.
 
         Raises:
-            ConfigurationError: it cannot be written; this one stays as it is.
+            ConfigurationError: not writable; this file is unchanged.
         """
         place = Path(self._path).resolve()  # a link goes on leading there
         beside = place.with_name(f"{place.name}.new")
@@ -233,7 +233,7 @@ class _AnswerFile:
         self._fd, self._end = new, os.fstat(new).st_size
 
     def _copy(self, ranges: Iterable[tuple[int, int]], new: int) -> None:
-        """Write these bytes to a file, in place of what an earlier try has left there."""
+        """Write these bytes to a file, overwriting an earlier attempt."""
         with open(self._fd, "rb", closefd=False) as file, open(new, "r+b", closefd=False) as kept:
             if not PREFIX.startswith(kept.read(len(PREFIX))):
                 self.refuse("a file of the same name and `.new` is in the way")
@@ -248,7 +248,7 @@ class _AnswerFile:
         os.fsync(self._fd)
 
     def refuse(self, problem: str) -> NoReturn:
-        """Say that this file cannot be gone on with.
+        """Reject this file.
 
         Raises:
             ConfigurationError: always.
@@ -257,10 +257,10 @@ class _AnswerFile:
 
 
 def _locked(path: str) -> int:
-    """Open a file to append to it, as the only one who does.
+    """Open a file for appending, with an exclusive lock.
 
     Raises:
-        ConfigurationError: that is not possible.
+        ConfigurationError: not possible.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o666)
@@ -294,7 +294,7 @@ def _lock(fd: int, path: str) -> None:
 
 
 def _is_beginning(data: bytes) -> bool:
-    """Whether this may be what is left of a line of ours; a machine that goes down can leave zeros in place of it."""
+    """Whether this may be the start of a line of ours; a crashed machine can leave zeros instead."""
     return data.startswith(PREFIX) or PREFIX.startswith(data) or not data.strip(b"\0")
 
 

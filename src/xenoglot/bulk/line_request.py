@@ -1,4 +1,4 @@
-"""One line of a batch, asked of a backend: whatever becomes of it is an outcome in the line's own dialect."""
+"""One line of a batch as a request to a backend; every outcome is returned in the line's own dialect."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _STREAMING = ("stream", "stream_options")
 
 
 class LineReport(Struct, frozen=True, kw_only=True):
-    """What became of a line, and what is counted of it: the tokens that it used, of which model; why it failed."""
+    """Outcome of a line, with its usage, model and failure."""
 
     outcome: LineOutcome
     usage: Usage | None = None
@@ -54,7 +54,7 @@ class LineReport(Struct, frozen=True, kw_only=True):
 
 
 async def answer_line(line: BatchLine, backend: Backend) -> LineReport:
-    """Ask `backend` what a line asks, once. A line that asks for a stream is answered in one piece all the same."""
+    """Send the request of a line to `backend`, once. A streaming request is answered in one piece."""
     dialect, losses = dialects.get(line.endpoint.dialect), Losses()
     try:
         if (form := line.endpoint.form) is not None:
@@ -65,7 +65,7 @@ async def answer_line(line: BatchLine, backend: Backend) -> LineReport:
 
 
 def failed_line(line: BatchLine, failure: Failure) -> LineReport:
-    """Return what becomes of a line that ends in `failure`."""
+    """Return the report of a line that ends in `failure`."""
     status, body = dialects.get(line.endpoint.dialect).encode_error(failure)
     return LineReport(outcome=LineOutcome(status=status, body=body, request_id=failure.request_id), failure=failure)
 
@@ -100,10 +100,10 @@ async def _answered(line: BatchLine, dialect: Dialect, backend: Backend, losses:
 
 
 def _request(line: BatchLine, dialect: Dialect) -> tuple[Request, JSONObject]:
-    """Return what the line asks, and its body, neither for a stream.
+    """Return the line's request and its body, both without `stream`.
 
     Raises:
-        WireError: it is no request of its dialect.
+        WireError: not a valid request of its dialect.
     """
     body = line.body
     request = dialect.decode_request(body)
@@ -114,10 +114,10 @@ def _request(line: BatchLine, dialect: Dialect) -> tuple[Request, JSONObject]:
 
 
 async def _raw_body(answer: Answer, watched: _Watched) -> JSONObject | None:
-    """Return the body of an answer that comes as bytes; of one in events, which `watched` folds, nothing.
+    """Return the body of an answer in bytes; of an answer in events, which `watched` folds, nothing.
 
     Raises:
-        FailureError: it did not come whole.
+        FailureError: truncated.
     """
     if isinstance(answer, ByteAnswer):
         data = []
@@ -141,7 +141,7 @@ def _object(data: bytes) -> JSONObject:
 
 
 class _Watched:
-    """What is seen of an answer as it comes."""
+    """Folds the events of an answer, and records its usage."""
 
     def __init__(self, request: Request) -> None:
         self.folder = Folder()
@@ -150,7 +150,7 @@ class _Watched:
         self.model: str | None = request.model
 
     def observe(self, events: Sequence[Event]) -> None:
-        """Note what is counted.
+        """Process a batch of events.
 
         Raises:
             FailureError: the answer failed.
@@ -169,7 +169,7 @@ class _Watched:
                     pass
 
     def fold(self, events: Sequence[Event]) -> None:
-        """Make one answer of them."""
+        """Return the response folded from the events."""
         for event in events:
             self.folder.feed(event)
 

@@ -1,4 +1,4 @@
-"""What is counted while a batch is worked through, and told of it in a few words."""
+"""Counters of a batch run, and their summary as text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CENT = 0.01
 
 
 class ProgressCounts(Struct, kw_only=True):
-    """The lines of an input (`total`), those answered (`done`, of them `failed` with an error), and what they took.
+    """Lines of an input (`total`), answered lines (`done`, of them `failed` with an error), and their usage.
 
-    `started_at` is when this run did, in seconds of its clock, and `before` what was answered by then. `cost` is in US
-    dollars, and `unpriced` counts answers whose price is not known.
+    `started_at` is the start of this run, in seconds of its clock, and `before` the lines answered by then. `cost` is
+    in US dollars; `unpriced` counts answers without a known price.
     """
 
     total: int
@@ -51,12 +51,12 @@ class ProgressCounts(Struct, kw_only=True):
         return (self.done - self.before) / elapsed if elapsed > 0 else 0.0
 
     def seconds_left(self, now: float) -> float | None:
-        """Return about how many seconds the rest takes; `None` while nobody can know."""
+        """Return an estimate of the remaining seconds; `None` if unknown."""
         rate = self.rate(now)
         return (self.total - self.done) / rate if rate else None
 
     def text(self, now: float) -> str:
-        """Return how it goes: `12.3 lines/s, 45k tokens, $0.03, 2 failed, 4 min left`."""
+        """Return the progress: `12.3 lines/s, 45k tokens, $0.03, 2 failed, 4 min left`."""
         left = self.seconds_left(now)
         said = [f"{self.rate(now):.1f} lines/s", *self._parts()]
         if self.failed:
@@ -66,7 +66,7 @@ class ProgressCounts(Struct, kw_only=True):
         return ", ".join(said)
 
     def summary(self, now: float) -> str:
-        """Return what has come of it."""
+        """Return the result of the run as text."""
         answered = f"{self.done} of {self.total} {'line' if self.total == 1 else 'lines'} answered"
         said = [answered, *([f"{self.failed} with an error"] if self.failed else []), *self._parts()]
         if self.lossy:

@@ -1,11 +1,11 @@
-"""How fast a batch is asked: so many lines at once, so many a minute, and fewer while the server says it is too much.
+"""Rate control of a batch: concurrency and rate limits, reduced while the server is overloaded.
 
-Theory of operation. What may be asked at once grows by one with each round of answers, up to what was wished, and is
-halved when the server turns a line away for its number (additive increase, multiplicative decrease, as TCP's congestion
-window: RFC 5681 section 3.1). Of lines that were under way together the first that is turned away halves it, the others
-tell nothing new. Where the server says when to come again, no line is asked before that.
+Theory of operation. The concurrency limit grows by one with each round of answers, up to the configured value, and is
+halved when the server rejects a line for overload (additive increase, multiplicative decrease, as TCP's congestion
+window: RFC 5681 section 3.1). Of lines in flight together the first rejection halves it, the others are no new
+information. After a `retry-after`, no line is sent before that time.
 
-Time is an argument, in seconds of a clock that only goes forward.
+Time is an argument, in seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MINUTE = 60.0
 
 
 class Ticket(NamedTuple):
-    """A line under way: since when, and what it took of the tokens that may be used in a minute."""
+    """A line in flight: its start, and the tokens it takes of the limit per minute."""
 
     started_at: float
     tokens: int
@@ -27,13 +27,13 @@ class Ticket(NamedTuple):
 
 
 class RateControl:
-    """Says when the next line may be asked."""
+    """Decides when the next line may be sent."""
 
     def __init__(
         self, concurrency: int, *, requests_per_minute: int | None = None, tokens_per_minute: int | None = None
     ) -> None:
         self.limit = float(concurrency)
-        """How many lines may be under way now."""
+        """Current limit of lines in flight."""
         self.in_flight = 0
         self._most = float(concurrency)
         self._requests = _log(requests_per_minute)
@@ -42,7 +42,7 @@ class RateControl:
         self._paused_until = -inf
 
     def wait(self, now: float, tokens: int) -> float:
-        """Return in how many seconds a line of `tokens` may be asked, 0 for now; `inf`: not before another ends."""
+        """Return the seconds until a line of `tokens` may be sent, 0 for now; `inf`: after another line ends."""
         if self.in_flight >= int(self.limit):
             return inf
         at = max(now, self._paused_until)
@@ -53,7 +53,7 @@ class RateControl:
         return at - now
 
     def begin(self, now: float, tokens: int) -> Ticket:
-        """Note that a line is asked."""
+        """Record that a line is sent."""
         self.in_flight += 1
         if self._requests is not None:
             self._requests.add(now, 1)
@@ -63,7 +63,7 @@ class RateControl:
         return Ticket(now, tokens, self._tokens.add(now, tokens))
 
     def end(self, now: float, ticket: Ticket, used: int | None = None) -> None:
-        """Note that it is over, and how many tokens it has `used`, where that is known."""
+        """Record that a line ended, and the tokens it `used`, if known."""
         self.in_flight -= 1
         if self._tokens is None or ticket.entry is None or used is None:
             return
@@ -73,18 +73,18 @@ class RateControl:
             self._tokens.add(now, used - ticket.tokens)
 
     def on_success(self) -> None:
-        """Note that a line was answered."""
+        """Record that a line was answered."""
         self.limit = min(self._most, self.limit + 1 / self.limit)
 
     def on_overload(self, now: float, ticket: Ticket, retry_after: float = 0.0) -> None:
-        """Note that a line was turned away because there are too many, for `retry_after` seconds if that was said."""
+        """Record that a line was rejected for overload; no line for `retry_after` seconds, if set."""
         self._paused_until = max(self._paused_until, now + retry_after)
         if ticket.started_at > self._halved:
             self._halved = now
             self.limit = max(1.0, self.limit / 2)
 
     def _bounded(self, tokens: int) -> int:
-        """Return no more than fits into a minute: a line that needs more has to have the whole of one."""
+        """Return the tokens, at most those of a minute: a larger line needs a whole minute's limit."""
         return tokens if self._tokens is None else min(tokens, self._tokens.window.amount)
 
 

@@ -1,4 +1,4 @@
-"""One run of `xenoglot batch`: what of the input is left to do, who is asked, what is shown, and how it ends."""
+"""One run of `xenoglot batch`: remaining lines, backend, progress display and summary."""
 
 from __future__ import annotations
 
@@ -36,30 +36,29 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = "stopped"
 
 NOTED_SECONDS = 0.5
-"""How often the words beside the bar are written anew."""
+"""Seconds between updates of the text beside the bar."""
 
 
 class ProgressBar(Protocol):
-    """What shows how far a run is."""
+    """Progress display of a run."""
 
     def started(self, what: str, total: int | None = None, unit: str = "") -> None:
-        """Begin: there are `total` things to do."""
+        """Start, with `total` steps."""
 
     def advance(self, count: int = 1) -> None:
-        """Show that so many more are done."""
+        """Show that so many more steps are done."""
 
     def note(self, text: str) -> None:
-        """Show a few words beside it."""
+        """Show a text beside it."""
 
     def done(self) -> None:
-        """Show nothing more."""
+        """Remove the display."""
 
 
 class BatchPlan(NamedTuple):
-    """What is to be done: the lines of `source`, as `scan` found them, that `journal` does not have yet.
+    """What to do: the lines of `source`, as `scan` found them, that `journal` does not have yet.
 
-    Once all are answered, the answers are put in the order of the lines where that is wished (`ordered`). `prices` are
-    the known ones where none are given.
+    With `ordered`, the answers are sorted at the end. `prices` default to the packaged ones.
     """
 
     chosen: ModelSelection
@@ -75,7 +74,7 @@ class BatchPlan(NamedTuple):
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """How a run ended: in a line, how many of all lines have an error, and why there are lines left, if there are."""
+    """How a run ended: a summary line, the number of failed lines, and why lines are left, if any are."""
 
     summary: str
     failed: int
@@ -84,10 +83,10 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
 
 def run_batch(plan: BatchPlan, bar: ProgressBar | None) -> RunSummary:
-    """Answer what is left to answer.
+    """Answer the remaining lines.
 
     Raises:
-        XenoglotError: nobody can be asked at all, or the input is not what it was.
+        XenoglotError: no backend, or the input has changed.
     """
     now, done = time.monotonic(), plan.journal.done
     tally = ProgressCounts(total=plan.scan.count, started_at=now, before=done, done=done, failed=plan.journal.failed)
@@ -129,7 +128,7 @@ async def _work(plan: BatchPlan, shown: _Shown) -> str | None:
 
 @asynccontextmanager
 async def _answerer(plan: BatchPlan) -> AsyncGenerator[Callable[[BatchLine], Awaitable[LineReport]]]:
-    """Give what asks a line: here, or on a cluster."""
+    """Yield the function that answers a line: in this process, or on a cluster."""
     if plan.ray is not None:
         from xenoglot.bulk.cluster import cluster  # noqa: PLC0415  an extra
 
@@ -141,7 +140,7 @@ async def _answerer(plan: BatchPlan) -> AsyncGenerator[Callable[[BatchLine], Awa
 
 
 def _heed_signals(runner: Runner) -> None:
-    """Have the first signal end the run in good order, and the second at once."""
+    """Let the first signal end the run gracefully, and the second at once."""
     if sys.platform == "win32":
         return
     loop = asyncio.get_running_loop()
@@ -156,7 +155,7 @@ def _heed_signals(runner: Runner) -> None:
 
 
 class _Shown:
-    """What is shown of a run."""
+    """Progress display of a run, with its counters."""
 
     def __init__(
         self, tally: ProgressCounts, bar: ProgressBar | None, price: Callable[[Usage | None, str | None], float | None]
@@ -167,7 +166,7 @@ class _Shown:
         self._price = price
 
     def begin(self) -> None:
-        """Show how much there is to do."""
+        """Show the number of lines."""
         tally = self._tally
         tally.started_at = time.monotonic()
         if self._bar is not None:
@@ -186,14 +185,14 @@ class _Shown:
             self._bar.note(self._tally.text(now))
 
     def end(self) -> None:
-        """Show nothing more."""
+        """Remove the display."""
         if self._bar is not None:
             self._bar.note(self._tally.text(time.monotonic()))
             self._bar.done()
 
 
 def _price(given: Prices | None) -> Callable[[Usage | None, str | None], float | None]:
-    """Return what knows the price of an answer in US dollars."""
+    """Return the price function of an answer, in US dollars."""
     from xenoglot.client.results.costs import Prices  # noqa: PLC0415  prices are loaded where something is counted
 
     prices = given or Prices()

@@ -1,10 +1,10 @@
-"""Works through the lines of a batch: so many at once, each until it is answered, and every answer written at once.
+"""Runner of a batch: sends lines in parallel, retries each, and writes every answer at once.
 
-Theory of operation. As many workers as lines may be under way take the next line each, ask it, and ask again where that
-may help; `RateControl` decides. What a line comes to is one line of the journal. Three things end a run early: somebody
-stops it, the server refuses us whatever we ask, or nobody has answered for so long that it is taken to be down. Lines
-under way are then finished, lines that wait are left for the next run. While nobody can be reached no line fails: it is
-not the line that is wrong.
+Theory of operation. As many workers as lines may be in flight take the next line each, send it, and retry if that may
+help; `RateControl` decides when. The outcome of a line is one line of the journal. Three things end a run early: an
+interrupt, a server that rejects every request (like a wrong key), or a server that has not answered for so long that it
+is considered down. Lines in flight are then finished, waiting lines are left for the next run. While the server is
+unreachable no line fails, because the line is not at fault.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from xenoglot.bulk.rate_control import Ticket
 
 LONG_RETRY: Final = Retry(attempts=6, base=1.0, cap=60.0, wait_limit=3_600.0, timeouts=True)
-"""How a line is tried: nobody waits at a screen for one of them, and servers that are full may be so for a while."""
+"""Retry policy of a line: no user waits for it, and a server may be overloaded for a while."""
 
 IN_A_ROW: Final = 5
-"""Tries that must have failed, one after another, before the server is taken to be down ..."""
+"""Consecutive failed attempts before the server is considered down ..."""
 
 SILENCE: Final = 300.0
-"""... and for how many seconds nothing but failures has come."""
+"""... and seconds without an answer."""
 
 SILENCE_AT_FIRST: Final = 60.0
-"""The same where nothing was ever answered: an address may be wrong, and somebody sits before it."""
+"""The same if nothing was ever answered: the address may be wrong, and the user is waiting."""
 
 SYNC_SECONDS = 1.0
 
 _REFUSED = frozenset({"authentication", "billing"})
-"""Kinds of failure that no other line would escape."""
+"""Kinds of failure that would affect every line."""
 
 _SLOW = Failure(kind="timeout", message="the model did not answer in time", cause="timeout")
 _OVERLOAD_KINDS = frozenset({"rate_limit", "overloaded"})
@@ -56,7 +56,7 @@ _NO_SERVER = frozenset({None, "connect"})
 
 
 class RunnerSettings(Struct, frozen=True, kw_only=True):
-    """How lines are asked: how many at once and a minute, and how long each."""
+    """Settings of a run: concurrency, rates, and the timeout of a line."""
 
     concurrency: int = 8
     requests_per_minute: int | None = None
@@ -66,14 +66,14 @@ class RunnerSettings(Struct, frozen=True, kw_only=True):
 
 
 class Task(NamedTuple):
-    """A line that is to be answered, and its mark."""
+    """A line to answer, and its mark."""
 
     line: BatchLine
     mark: LineMark
 
 
 class Runner:
-    """One run. `ask` asks a line once; `heard` is told of each that is answered, behind its writing."""
+    """One run. `ask` attempts a line once; `heard` is called for each answered line, after it is written."""
 
     def __init__(  # noqa: PLR0913  what a run is made of
         self,
@@ -109,22 +109,22 @@ class Runner:
         self._working: list[asyncio.Task[None]] = []
 
     def stop(self, reason: str) -> None:
-        """Ask no further line; those under way are finished."""
+        """Send no further line; lines in flight are finished."""
         if self.stopped is None:
             self.stopped = reason
         self._stopping.set()
         self._notify()
 
     def abandon(self) -> None:
-        """Give up those under way, too."""
+        """Cancel lines in flight, too."""
         for task in self._working:
             task.cancel()
 
     async def run(self, todo: Iterator[Task]) -> None:
-        """Answer all lines of `todo`, which is read no further than is asked.
+        """Answer all lines of `todo`, which is read only as far as lines are sent.
 
         Raises:
-            Whatever `todo` does.
+            Any exception of `todo`.
         """
         syncing = asyncio.create_task(self._sync())
         self._working = [asyncio.create_task(self._work(todo)) for _ in range(self._rules.concurrency)]
@@ -146,7 +146,7 @@ class Runner:
                 self._finish_line(task, asked)
 
     async def _answer_with_retries(self, line: BatchLine) -> LineReport | None:
-        """Ask a line until there is an answer, or no hope of one; `None` where the run ends before."""
+        """Attempt a line until it is answered or failed; `None` if the run ends before."""
         attempt, counted, before = 0, 0, self._answered
         tokens = 0 if self._rules.tokens_per_minute is None else tokens_of(line)
         while (ticket := await self._acquire(tokens)) is not None:
@@ -169,9 +169,9 @@ class Runner:
         return None
 
     def _wait(self, failure: Failure, attempt: int, counted: int) -> float | None:
-        """Return in how many seconds a line that failed is asked again, `None` where it is not.
+        """Return the seconds until a failed line is retried, `None` for no retry.
 
-        The waits grow with its tries; those that are `counted` may be its own fault.
+        The waits grow with its attempts; `counted` attempts may be the line's own fault.
         """
         retry = self._rules.retry
         forbidden = failure.kind == "permission" or failure.cause == "forbidden"  # by all of our keys
@@ -181,7 +181,7 @@ class Runner:
         return delay(retry, attempt, failure.retry_after, self._chance())
 
     def _count(self, failure: Failure | None) -> None:
-        """Count the tries in a row that nobody answers; where it is the line that is wrong, somebody has."""
+        """Count consecutive attempts without an answer; an error about the line is an answer."""
         verdict = None if failure is None or failure.non_retryable else judge(failure, self._rules.retry)
         if failure is None or verdict is None or not (verdict.retry_same or verdict.retry_other):
             self._in_a_row = 0
@@ -198,7 +198,7 @@ class Runner:
             self.stop(f"nothing was answered for {silence:.0f} s; the last failure: {self._why}")
 
     async def _attempt(self, line: BatchLine, ticket: Ticket) -> LineReport:
-        """Ask a line once."""
+        """Attempt a line once."""
         used: int | None = None
         try:
             async with asyncio.timeout(self._rules.timeout):
@@ -225,7 +225,7 @@ class Runner:
             self._pace.on_overload(self._clock(), ticket, after if after <= self._rules.retry.wait_limit else 0.0)
 
     async def _acquire(self, tokens: int) -> Ticket | None:
-        """Wait until one more line may be asked; `None` where none may any more."""
+        """Wait until one more line may be sent; `None` if the run ends."""
         async with self._door:
             while self.stopped is None:
                 seconds = self._pace.wait(self._clock(), tokens)
@@ -244,7 +244,7 @@ class Runner:
         self._changed.set()
 
     def _finish_line(self, task: Task, asked: LineReport) -> None:
-        """Write what became of a line."""
+        """Write the outcome of a line."""
         line, mark = task
         try:
             self._journal.write(line.number, encode_line(line, mark, asked.outcome), ok=asked.outcome.ok)
@@ -254,7 +254,7 @@ class Runner:
         self._on_answer(asked)
 
     async def _sync(self) -> None:
-        """Force what was written to the disk, again and again."""
+        """Sync the journal to disk at an interval."""
         while not self._finished.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._finished.wait(), SYNC_SECONDS)
@@ -265,11 +265,11 @@ class Runner:
 
 
 def _without_retry_flag(failure: Failure) -> Failure:
-    """Return what it is to who has time: that it was tried again on the way is no reason to give up."""
+    """Return the failure without `non_retryable`: that it was retried before is no reason to give up."""
     told = failure.status is not None or failure.cause is not None  # else our own verdict on a request or an answer
     return replace(failure, non_retryable=False) if told else failure
 
 
 def _is_unreachable(failure: Failure) -> bool:
-    """Whether no server has said that: none was there, or limits and breakers of our own let nothing through."""
+    """Whether the failure is not a server's: unreachable, or rejected by our own limits and breakers."""
     return failure.status is None and failure.cause in _NO_SERVER
