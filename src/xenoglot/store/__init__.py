@@ -1,1 +1,1 @@
-"""What is kept between requests: answers, conversations, and what a client need not carry itself."""
+"""Store of data between requests: responses, conversations, files, batches and cached reasoning."""

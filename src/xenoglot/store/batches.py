@@ -1,8 +1,7 @@
-"""Batches that are kept, with a row for each of their requests: what has an answer has it for good, whoever is killed.
+"""Stored batches, with one row per request: an outcome is permanent once stored, whichever process dies.
 
-A batch that is not over is worked on by one process at a time, which vouches for it until its lease ends; an answer
-is kept only if that process still has the batch and the request has none. Every method raises `StoreError` where the
-store cannot do it.
+An unfinished batch is worked on by one process at a time, which holds a lease on it; an outcome is stored only if that
+process still holds the lease and the request has none. Every method raises `StoreError` if the store fails.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ Key: TypeAlias = tuple[str, str]
 """A batch's owner and id."""
 
 ROW = 200
-"""About how many bytes a request takes beside its id, its body and its result."""
+"""Approximate bytes of a request besides its id, body and result."""
 
 _decode = msgspec.json.Decoder(Batch).decode
 _COLUMNS = "body, total, succeeded, errored, cancelled, input_tokens, cached_tokens, output_tokens, reasoning_tokens"
 
 
 RESULT_BYTES = 1024 * 1024
-"""No more results are read at once than those with which so many bytes are passed."""
+"""Bytes after which no further result is read at once."""
 
 
 class BatchRow(NamedTuple):
-    """One request of a batch: its place, the client's id for it, and its body."""
+    """One request of a batch: its number, the client's id for it, and its body."""
 
     number: int
     name: str
@@ -50,7 +49,7 @@ class BatchRow(NamedTuple):
 
 
 class BatchResult(NamedTuple):
-    """What became of a request, as its client is told, and what that took."""
+    """The outcome of a request, as the client reads it, and its usage."""
 
     outcome: Outcome
     line: bytes
@@ -64,9 +63,9 @@ class Batches:
         self._database = database
 
     async def create(self, batch: Batch, *, ready: bool = True, expected: int = 0) -> None:
-        """Keep a new batch; nobody sees it, nor works on it, before it is `ready`.
+        """Store a new batch; it is invisible, and not worked on, until it is `ready`.
 
-        Its requests, which are to come, are counted as so many `expected` bytes until they are read.
+        Requests that are still to be added count as `expected` bytes.
         """
         await self._database.write(_create(batch, ready=ready, expected=expected))
 
@@ -79,13 +78,13 @@ class Batches:
         return await self._database.read(_get(owner, name))
 
     async def list_page(self, owner: str, kind: str, window: Window) -> list[Batch]:
-        """Return batches of one kind; none behind one that is not there."""
+        """Return batches of one kind; none if the cursor does not exist."""
         return await self._database.read(_listed(owner, kind, window))
 
     async def claim(self, process: str, now: float, until: float, limit: int, share: int = 1_000) -> list[Batch]:
-        """Take over batches that are not over and that nobody vouches for, the oldest first.
+        """Take over unfinished batches without a valid lease, oldest first.
 
-        Of one owner the process has no more than its `share` at once.
+        The process gets no more than `share` of one owner at once.
         """
         return await self._database.write(_claim(process, now, until, limit, share))
 
@@ -94,27 +93,27 @@ class Batches:
         return await self._database.write(_renew(process, keys, until))
 
     async def release(self, process: str, batch: Batch) -> None:
-        """Let go of a batch that is not over: the next may take it."""
+        """Release an unfinished batch, so that another process may claim it."""
         await self._database.write(_release(process, batch))
 
     async def save(self, process: str, batch: Batch) -> bool:
-        """Replace what is said of a batch; return whether the process still has it."""
+        """Replace the state of a batch; return whether the process still holds it."""
         return await self._database.write(_save(process, batch))
 
     async def finish(self, process: str, batch: Batch, made: Sequence[StoredFile], now: float) -> bool:
-        """Have a batch be over, and the files that came of it there; return whether the process still had it."""
+        """Finish a batch and publish its files; return whether the process still held it."""
         return await self._database.write(_finish(process, batch, made, now))
 
     async def cancel(self, owner: str, name: str, now: float) -> Batch | None:
-        """Note that a batch is to be cancelled, if it is not over; return what it is now."""
+        """Mark an unfinished batch as to be cancelled; return its current state."""
         return await self._database.write(_cancel(owner, name, now))
 
     async def delete(self, owner: str, name: str) -> bool:
-        """Forget a batch, its requests and what came of it; return whether it was there."""
+        """Delete a batch with its requests and results; return whether it existed."""
         return await self._database.write(delete(owner, name))
 
     async def add(self, owner: str, name: str, requests: Sequence[BatchRow]) -> bool:
-        """Keep requests of a batch; return whether there is such a batch still."""
+        """Store requests of a batch; return whether the batch still exists."""
         return await self._database.write(_add(owner, name, requests))
 
     async def clear(self, owner: str, name: str) -> None:
@@ -122,7 +121,7 @@ class Batches:
         await self._database.write(_clear(owner, name))
 
     async def unanswered(self, owner: str, name: str, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the places and ids of requests without an outcome, in order, behind the place `after`."""
+        """Return the numbers and ids of requests without an outcome, in order, after the number `after`."""
         return await self._database.read(_unanswered(owner, name, after, limit))
 
     async def request(self, owner: str, name: str, number: int) -> BatchRow | None:
@@ -130,11 +129,11 @@ class Batches:
         return await self._database.read(_request(owner, name, number))
 
     async def settle(self, process: str, batch: Batch, request: BatchRow, result: BatchResult) -> bool:
-        """Keep what became of a request; return whether the process still has the batch."""
+        """Store the outcome of a request; return whether the process still holds the batch."""
         return await self._database.write(_settle(process, batch, request, result))
 
     async def record_abandoned(self, process: str, batch: Batch, results: Sequence[tuple[int, bytes]]) -> bool:
-        """Keep that requests were left without an answer; return whether the process still has the batch."""
+        """Store that requests were left unanswered; return whether the process still holds the batch."""
         return await self._database.write(_leave(process, batch, results))
 
     async def part_ids(self, owner: str, name: str) -> dict[str, int]:
@@ -144,7 +143,7 @@ class Batches:
     async def results(
         self, owner: str, name: str, outcomes: Sequence[str], after: int, limit: int
     ) -> list[tuple[int, bytes]]:
-        """Return results with their places, in order, behind the place `after`; at least one, but few large ones."""
+        """Return results with their numbers, in order, after the number `after`; at least one, but few large ones."""
         return await self._database.read(_results(owner, name, outcomes, after, limit))
 
 
@@ -266,7 +265,7 @@ def _cancel(owner: str, name: str, now: float) -> Steps[Batch | None]:
 
 
 def delete(owner: str, name: str) -> Steps[bool]:
-    """Forget a batch, its requests and what came of it."""
+    """Delete a batch with its requests and results."""
     rows = yield Statement("DELETE FROM batch WHERE owner = $1 AND id = $2 RETURNING id", (owner, name))
     yield Statement("DELETE FROM file WHERE owner = $1 AND batch = $2", (owner, name))
     yield Statement("DELETE FROM batch_line WHERE owner = $1 AND batch = $2", (owner, name))
@@ -379,7 +378,7 @@ def _results(owner: str, name: str, outcomes: Sequence[str], after: int, limit: 
 
 
 def _bytes(name: str) -> bytes:
-    """Return an id of a client's, who may have put anything into it, NUL among that, which no text may have in SQL."""
+    """Return a client's id as bytes: it may contain NUL, which text in SQL may not."""
     return name.encode("utf-8", "surrogatepass")
 
 
@@ -388,7 +387,7 @@ def _text(name: bytes) -> str:
 
 
 def _batch(row: Row) -> Batch:
-    """Return a batch; what is counted is that of the row, which is newer than the rest."""
+    """Return a batch; its counters are those of the row, which are newer than the rest."""
     body, total, succeeded, errored, cancelled, *used = row
     try:
         found = _decode(body)

@@ -1,4 +1,4 @@
-"""What a store does with conversations, as generators of statements; see `store.queries`."""
+"""Statements for conversations, as generators; see `store.queries`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def create(conversation: Conversation, items: Sequence[JSONObject]) -> Steps[None]:
-    """Keep a new conversation."""
+    """Store a new conversation."""
     metadata = encode_json(conversation.metadata)
     created = conversation.created
     yield Statement(
@@ -52,7 +52,7 @@ def delete(owner: str, conversation: str) -> Steps[bool]:
 
 
 def add_items(owner: str, conversation: str, items: Sequence[JSONObject], now: float) -> Steps[bool]:
-    """Add items at the end; the row's lock, taken by the update, makes their places theirs."""
+    """Append items; the update locks the row, so their positions are unique."""
     encoded = [(str(item["id"]), encode_json(item)) for item in items]
     rows = yield Statement(
         "UPDATE conversation SET length = length + $3, used = $4, size = size + $5"
@@ -84,11 +84,11 @@ _ITEM_PAGES: dict[Order, tuple[str, str, str]] = {
         f"{_ITEMS} AND position < $4 ORDER BY position DESC LIMIT $3",
     ),
 }
-"""For each order the first page, the place of an item (the last of those with its id: pages must end), a later page."""
+"""By order: the first page, the position of an item (the last of those with its id: pages must end), a later page."""
 
 
 def items(owner: str, conversation: str, window: Window) -> Steps[list[JSONObject]]:
-    """Return items of a conversation; none behind one that is not there."""
+    """Return items of a conversation; none if the cursor does not exist."""
     first, place, further = _ITEM_PAGES[window.order]
     if window.after is None:
         rows = yield Statement(first, (owner, conversation, window.limit))
@@ -110,7 +110,7 @@ def item(owner: str, conversation: str, item: str) -> Steps[JSON]:
 
 
 def delete_item(owner: str, conversation: str, item: str) -> Steps[bool]:
-    """Take one item out of a conversation."""
+    """Delete one item of a conversation."""
     rows = yield Statement(
         "DELETE FROM conversation_item WHERE owner = $1 AND conversation = $2 AND id = $3 RETURNING data",
         (owner, conversation, item),
@@ -123,7 +123,7 @@ def delete_item(owner: str, conversation: str, item: str) -> Steps[bool]:
 
 
 def lock(owner: str, conversation: str, holder: str, now: float, until: float) -> Steps[bool]:
-    """Take hold of a conversation if nobody else has, or has had it for too long; its holder can hold it longer."""
+    """Lock a conversation if it is unlocked or its lock has expired; the holder can extend its own lock."""
     rows = yield Statement(
         "UPDATE conversation SET holder = $3, held_until = $5 WHERE owner = $1 AND id = $2"
         " AND (holder IS NULL OR holder = $3 OR held_until < $4) RETURNING id",
@@ -133,7 +133,7 @@ def lock(owner: str, conversation: str, holder: str, now: float, until: float) -
 
 
 def unlock(owner: str, conversation: str, holder: str) -> Steps[None]:
-    """Let go of a conversation that is still held by this holder."""
+    """Release the lock of a conversation, if this holder has it."""
     yield Statement(
         "UPDATE conversation SET holder = NULL, held_until = NULL WHERE owner = $1 AND id = $2 AND holder = $3",
         (owner, conversation, holder),

@@ -1,8 +1,8 @@
-"""Files that are kept, in pieces: a file of any size takes no more memory than one of these.
+"""Stored files, in pieces, so that memory does not grow with the size of a file.
 
-A file is there when all of it is. Its pieces are kept as they come; those of one that never became whole are forgotten
-after `UNFINISHED` seconds. One that came of a batch has no pieces: its bytes are the batch's answers. Every method
-raises `StoreError` where the store cannot do it.
+A file is visible when it is complete. Its pieces are stored as they arrive; those of an incomplete file are deleted
+after `UNFINISHED` seconds. The output of a batch has no pieces: its bytes are the batch's results. Every method raises
+`StoreError` if the store fails.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ class Files:
         self._database = database
 
     async def begin(self, file: StoredFile) -> None:
-        """Keep what is known of a file before its bytes."""
+        """Store the metadata of a file before its bytes."""
         await self._database.write(_put(file, ready=False))
 
     async def add(self, owner: str, name: str, number: int, piece: bytes) -> bool:
-        """Keep one more piece; return whether there is such a file still."""
+        """Store one more piece; return whether the file still exists."""
         return await self._database.write(_add(owner, name, number, piece))
 
     async def finish(self, file: StoredFile) -> bool:
-        """Have a file be there, its bytes being kept; return whether it was not forgotten meanwhile."""
+        """Make a complete file visible; return whether it was not deleted meanwhile."""
         return await self._database.write(_finish(file))
 
     async def get(self, owner: str, name: str, now: float) -> StoredFile | None:
-        """Return what is known of a file."""
+        """Return the metadata of a file."""
         return await self._database.read(_get(owner, name, now))
 
     async def list_page(self, owner: str, window: Window, now: float, purpose: str | None = None) -> list[StoredFile]:
-        """Return files, of one purpose if that is said; none behind one that is not there."""
+        """Return files, of one purpose if set; none if the cursor does not exist."""
         return await self._database.read(_listed(owner, window, now, purpose))
 
     async def pieces(self, owner: str, name: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return pieces with their numbers, in order, behind the number `after`."""
+        """Return pieces with their numbers, in order, after the number `after`."""
         return await self._database.read(_pieces(owner, name, after, limit))
 
     async def delete(self, owner: str, name: str) -> bool:
@@ -60,7 +60,7 @@ class Files:
 
 
 def put(file: StoredFile) -> Steps[None]:
-    """Keep a file that has no pieces."""
+    """Store a file without pieces."""
     yield from _put(file, ready=True)
 
 
@@ -146,7 +146,7 @@ def _pieces(owner: str, name: str, after: int, limit: int) -> Steps[list[tuple[i
 
 
 def delete(owner: str, name: str) -> Steps[bool]:
-    """Forget a file and its pieces; of one that came of a batch, the answers."""
+    """Delete a file and its pieces; of a batch's output, the results."""
     # The batch is locked first, as by whoever forgets that: two who wait for each other would both fail.
     found = yield Statement("SELECT batch FROM file WHERE owner = $1 AND id = $2 AND batch IS NOT NULL", (owner, name))
     for (batch,) in found:

@@ -1,4 +1,4 @@
-"""Where a store is, as a URL says it."""
+"""URLs of stores."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 OFF = "off"
 KINDS = ("sqlite", "sqlite:///PATH", "postgresql://...", "memory", OFF)
-"""What a URL can be."""
+"""Forms of URLs."""
 
 _POSTGRES = ("postgresql", "postgres")
 
 
 def location_problem(url: str) -> str | None:
-    """Return what is wrong with the URL of a store; nothing of it is repeated, since it may hold a password."""
+    """Return the problem of a store's URL, without quoting it, because it may contain a password."""
     if url in ("sqlite", "memory", OFF):
         return None
     try:
@@ -37,10 +37,10 @@ def location_problem(url: str) -> str | None:
 
 
 def open_store(url: str, environ: Mapping[str, str]) -> Store | None:
-    """Return the store at `url`, not yet opened; `None` if there is to be none.
+    """Return the store at `url`, not opened yet; `None` if the store is disabled.
 
     Raises:
-        ConfigurationError: the URL is none, or what it needs is not installed.
+        ConfigurationError: invalid URL, or a missing package.
     """
     if problem := location_problem(url):
         raise ConfigurationError(f"the store's URL: {problem}")
@@ -59,7 +59,7 @@ def open_store(url: str, environ: Mapping[str, str]) -> Store | None:
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Return where the file is that nobody chose a place for (XDG Base Directory Specification)."""
+    """Return the default path of the file (XDG Base Directory Specification)."""
     base = environ.get("XDG_DATA_HOME") or ""
     folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".local" / "share"
     return folder / "xenoglot" / "state.db"

@@ -1,4 +1,4 @@
-"""A store that ends with its process."""
+"""In-memory store, which ends with its process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from xenoglot.store.sqlite import MEMORY, SQLite
 
 
 class Memory(SQLite):
-    """A `Store` in memory: SQLite without a file, so that it does exactly what the others do."""
+    """A `Store` in memory: SQLite without a file, so it behaves like the others."""
 
     def __init__(self) -> None:
         super().__init__(MEMORY)

@@ -1,8 +1,7 @@
-"""A store in PostgreSQL, which several gateways can share. Needs the extra `postgres` (asyncpg).
+"""PostgreSQL store, which several gateways can share. Needs the extra `postgres` (asyncpg).
 
-Connections are made on first use and belong to the event loop that used them first. A transaction that has been
-committed is on the server's disk. Failures of the connection and of the server are `StoreError`s; the next call tries
-anew.
+Connections are opened on first use and belong to the event loop that used them first. A committed transaction is on the
+server's disk. Failures of the connection and of the server are `StoreError`s; the next call tries again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ TIMEOUT = 10.0
 """Seconds for a connection, and for a statement."""
 
 MIGRATION_LOCK = 0x78656E6F
-"""Taken while the tables are made: gateways that start together must not both do it."""
+"""Lock of the migrations, for gateways that start at the same time."""
 
 
 class Postgres(SQLStore):
@@ -55,11 +54,11 @@ class Postgres(SQLStore):
         return await self._transact(steps)
 
     def has_history(self) -> bool:
-        """Whether it is somebody else's too: it is."""
+        """Whether it may contain data of other processes: always."""
         return True
 
     async def ready(self) -> None:
-        """Connect if there is no connection, and see whether it is alive."""
+        """Connect if necessary, and check the connection."""
         await self._transact(_nothing())
 
     async def aclose(self) -> None:
@@ -114,12 +113,12 @@ async def _run(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], ste
 
 
 def _is_large(rows: Sequence[Row]) -> bool:
-    """Whether what is in the rows would take the event loop too long to decode."""
+    """Whether decoding the rows would block the event loop for too long."""
     return sum(len(value) for row in rows for value in row if isinstance(value, bytes)) >= LARGE
 
 
 def _step(steps: Steps[T], rows: Sequence[Row]) -> tuple[Statement | None, T | None]:
-    """Return the next statement, or what comes of all: a future cannot raise `StopIteration`."""
+    """Return the next statement, or the result: a future cannot raise `StopIteration`."""
     try:
         return steps.send(rows), None
     except StopIteration as end:
@@ -138,5 +137,5 @@ def _nothing() -> Steps[None]:
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the class of what went wrong: messages of the server can quote values, and addresses."""
+    """Return the class of the error: messages of the server can quote values and addresses."""
     return type(error).__name__

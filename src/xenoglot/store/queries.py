@@ -1,7 +1,7 @@
-"""What a store does, as generators of statements: each yields SQL and gets rows, and one transaction holds it all.
+"""Queries of the store as generators: each yields SQL statements and gets rows, all in one transaction.
 
-The SQL is what SQLite and PostgreSQL share. Values are always bound, never written into the text. Every look-up has the
-owner in its condition: an id of somebody else's is as unknown as one that nobody has.
+The SQL is the common subset of SQLite and PostgreSQL. Values are always bound, never interpolated. Every lookup has the
+owner in its condition: another owner's id is as unknown as one that does not exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Statement(Struct, frozen=True):
-    """One statement with its values; or, with `many`, the same statement for each row of values."""
+    """One statement with its values; with `many`, the same statement for each row of values."""
 
     sql: str
     values: Sequence[Value] = ()
@@ -40,7 +40,7 @@ Steps: TypeAlias = Generator[Statement, Sequence[Row], T]
 
 
 class Database(Protocol):
-    """Runs the statements of a generator, all in one transaction."""
+    """Runs the statements of a generator in one transaction."""
 
     async def read(self, steps: Steps[T]) -> T:
         """Run statements that change nothing."""
@@ -52,7 +52,7 @@ class Database(Protocol):
 
 
 LARGE = 1024 * 1024
-"""Bytes from which on what is kept is decoded in slices: in one call it would keep the interpreter's lock too long."""
+"""Bytes from which stored JSON is decoded in slices: one call would hold the interpreter's lock too long."""
 
 _answer = msgspec.json.Decoder(Stored)
 _UNDONE = ", ".join(f"'{status}'" for status in UNDONE)
@@ -77,10 +77,10 @@ def migrate() -> Steps[None]:
 
 
 def read(data: bytes) -> JSON:
-    """Return what was kept as JSON.
+    """Return stored JSON.
 
     Raises:
-        StoreError: it is broken.
+        StoreError: not valid JSON.
     """
     try:
         return decode_json(data)
@@ -89,7 +89,7 @@ def read(data: bytes) -> JSON:
 
 
 def put(answer: Stored) -> Steps[None]:
-    """Keep an answer, in place of one with its id."""
+    """Store a response, replacing one with its id."""
     body = msgspec.json.encode(answer)
     yield Statement(
         "INSERT INTO answer (owner, id, kind, created, status, process, lease, body, size)"
@@ -139,7 +139,7 @@ _ANSWER_PAGES: dict[Order, tuple[str, str]] = {
 
 
 def answers(owner: str, kind: str, window: Window) -> Steps[list[Stored]]:
-    """Return answers of one kind; none behind one that is not there."""
+    """Return responses of one kind; none if the cursor does not exist."""
     first, further = _ANSWER_PAGES[window.order]
     if window.after is None:
         rows = yield Statement(first, (owner, kind, window.limit))
@@ -167,7 +167,7 @@ def settle(answer: Stored, first: int, frames: Sequence[bytes]) -> Steps[bool]:
 
 
 def amend(answer: Stored) -> Steps[bool]:
-    """Replace what is said of an answer."""
+    """Replace a response."""
     body = msgspec.json.encode(answer)
     rows = yield Statement(
         "UPDATE answer SET body = $3, size = size - LENGTH(body) + $4 WHERE owner = $1 AND id = $2 RETURNING id",
@@ -186,7 +186,7 @@ def renew(process: str, until: float) -> Steps[set[tuple[str, str]]]:
 
 
 def append(owner: str, answer: str, first: int, frames: Sequence[bytes]) -> Steps[None]:
-    """Keep frames; those of an answer that was forgotten meanwhile are forgotten with it."""
+    """Store frames; those of a response deleted meanwhile are deleted with it."""
     rows = yield Statement(
         "UPDATE answer SET size = size + $3 WHERE owner = $1 AND id = $2 RETURNING id",
         (owner, answer, sum(map(len, frames))),
@@ -199,7 +199,7 @@ def append(owner: str, answer: str, first: int, frames: Sequence[bytes]) -> Step
 
 
 def frames(owner: str, answer: str, after: int, limit: int) -> Steps[list[tuple[int, bytes]]]:
-    """Return frames behind the number `after`."""
+    """Return frames after the number `after`."""
     rows = yield Statement(
         "SELECT number, data FROM frame WHERE owner = $1 AND answer = $2 AND number > $3 ORDER BY number LIMIT $4",
         (owner, answer, after, limit),
@@ -208,7 +208,7 @@ def frames(owner: str, answer: str, after: int, limit: int) -> Steps[list[tuple[
 
 
 def item(owner: str, item: str) -> Steps[JSON]:
-    """Return the item with that id, wherever it is; of several, the one that was kept last."""
+    """Return the item with that id, of any response or conversation; of several, the latest."""
     rows = yield Statement(
         "SELECT data FROM conversation_item WHERE owner = $1 AND id = $2 ORDER BY position DESC LIMIT 1", (owner, item)
     )
@@ -224,7 +224,7 @@ def item(owner: str, item: str) -> Steps[JSON]:
 
 
 def put_cached(owner: str, key: str, backend: str, payload: bytes, now: float) -> Steps[None]:
-    """Put something into the vault, in place of what was there."""
+    """Store an entry of the reasoning cache, replacing an earlier one."""
     yield Statement(
         "INSERT INTO vault (owner, name, backend, created, payload, size) VALUES ($1, $2, $3, $4, $5, $6)"
         " ON CONFLICT (owner, name, backend) DO UPDATE SET created = excluded.created, payload = excluded.payload,"
@@ -234,7 +234,7 @@ def put_cached(owner: str, key: str, backend: str, payload: bytes, now: float) -
 
 
 def get_cached(owner: str, key: str, backend: str) -> Steps[bytes | None]:
-    """Return what is in the vault."""
+    """Return an entry of the reasoning cache."""
     rows = yield Statement(
         "SELECT payload FROM vault WHERE owner = $1 AND name = $2 AND backend = $3", (owner, key, backend)
     )
@@ -242,7 +242,7 @@ def get_cached(owner: str, key: str, backend: str) -> Steps[bytes | None]:
 
 
 def swap(place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> Steps[bool]:
-    """Put `after` into the vault in place of `before`, if that is there; return whether it was. `None` is nothing."""
+    """Replace the cache entry `before` by `after`, if it is `before`; return whether it was. `None` is no entry."""
     if before is None and after is None:
         return (yield from get_cached(*place)) is None
     if before is None:

@@ -1,4 +1,4 @@
-"""What a store keeps, and how it is asked for it: answers, conversations, windows of lists, retention, its error."""
+"""Records and parameters of the store: responses, conversations, list windows, retention, and its error."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from xenoglot.model.json import JSON, JSONObject
 Order: TypeAlias = Literal["asc", "desc"]
 
 ReasoningKey: TypeAlias = tuple[str, str, str]
-"""Where something is in the vault: its owner, its key, and the backend that it is for."""
+"""Key of the reasoning cache: the owner, the key, and the backend that it is for."""
 
 UNDONE = ("queued", "in_progress")
-"""The statuses of an answer that somebody is still at work on."""
+"""Statuses of a response in progress."""
 
 
 IDEMPOTENCY = "(idempotency)"
-"""The `backend` of what the vault holds for requests that must be answered once."""
+"""The `backend` of cache entries for idempotency keys."""
 
 IDEMPOTENCY_SECONDS = 86_400.0
-"""How long that is held, unless everything is held for less."""
+"""How long these entries are kept, unless retention is shorter."""
 
 
 class StoreError(XenoglotError):
-    """The store cannot be reached, is broken, or is full; the text says which, and quotes nothing that it keeps."""
+    """The store is unreachable, broken or full; the text says which, and quotes no stored data."""
 
 
 class Stored(Struct, frozen=True, kw_only=True):
-    """An answer that is kept, in the words of the dialect `kind`.
+    """A stored response, in JSON of the dialect `kind`.
 
-    `items` are all that the model was given, `output` are those that the answer adds, under whose ids they are found.
-    `streamed` says that the frames of its stream are kept. An answer that is not done has a `process`, which vouches
-    for it until `lease`. `losses` is what a client that asks for it is told of what the answer lost.
+    `items` are all input items, `output` those of the response, which are found by their ids. `streamed`: the frames of
+    its stream are stored. A response in progress has a `process`, which holds a lease on it until `lease`. `losses` is
+    the loss report for clients that retrieve it.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Stored(Struct, frozen=True, kw_only=True):
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """A list of items that answers add to; its items are asked for by themselves."""
+    """A list of items that responses append to; items are retrieved separately."""
 
     id: str
     owner: str
@@ -64,7 +64,7 @@ class Conversation(Struct, frozen=True, kw_only=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """Which of a list: at most `limit`, behind the one called `after`, in the `order` of time."""
+    """A page of a list: at most `limit` entries after the one called `after`, in the `order` of time."""
 
     limit: int
     after: str | None = None
@@ -72,7 +72,7 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long things are kept: at most `max_age` seconds, and no more than `max_bytes` in all, the newest."""
+    """How long data is kept: at most `max_age` seconds, and at most `max_bytes` in all, the newest."""
 
     max_age: float
     max_bytes: int

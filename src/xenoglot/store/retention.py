@@ -1,4 +1,4 @@
-"""What a store forgets by itself: what is too old, and the oldest of what is too much."""
+"""Retention: deletion of data that is too old, and of the oldest if there is too much."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def sweep(now: float, retention: Retention, batch: int) -> Steps[int]:
-    """Forget a batch of what is too old; if there is nothing of the kind, of what is too much, the oldest first."""
+    """Delete one batch of expired data; if there is none, of data above the size limit, oldest first."""
     before = now - retention.max_age
     gone = 0
     for oldest, forget in _KINDS:
@@ -28,7 +28,7 @@ def sweep(now: float, retention: Retention, batch: int) -> Steps[int]:
 
 
 def protected_bytes(owner: str) -> Steps[int]:
-    """Return how many bytes of an owner's are never forgotten as they are: batches under way, and unfinished files."""
+    """Return the bytes of an owner that retention never deletes: batches in progress, and incomplete files."""
     rows = yield Statement(
         "SELECT (SELECT COALESCE(SUM(size), 0) FROM batch WHERE owner = $1 AND ended IS NULL)"
         " + (SELECT COALESCE(SUM(size), 0) FROM file WHERE owner = $1 AND ready = 0)",
@@ -38,7 +38,7 @@ def protected_bytes(owner: str) -> Steps[int]:
 
 
 def _shrink(now: float, max_bytes: int, batch: int) -> Steps[int]:
-    """Forget the oldest things of any kind, as many as it takes, but no more than a batch."""
+    """Delete the oldest data of any kind, as much as necessary, but at most one batch."""
     rows = yield Statement(
         "SELECT (SELECT COALESCE(SUM(size), 0) FROM answer) + (SELECT COALESCE(SUM(size), 0) FROM conversation)"
         " + (SELECT COALESCE(SUM(size), 0) FROM vault) + (SELECT COALESCE(SUM(size), 0) FROM file)"
@@ -109,6 +109,5 @@ _KINDS = (
         batches.delete,
     ),
 )
-"""What can be too old: where its keys, its size and its time are, and how it is forgotten. What is being made or held
-now ($3) stays.
-"""
+"""Kinds of data that expire: the columns of key, size and time, and how to delete. Data in progress or locked now ($3)
+stays."""

@@ -1,4 +1,4 @@
-"""The tables, in the SQL that SQLite and PostgreSQL share, and how an older store becomes one of today."""
+"""Tables, in the common SQL of SQLite and PostgreSQL, and migrations of older stores."""
 
 from __future__ import annotations
 
@@ -157,6 +157,6 @@ MIGRATIONS: Final = (
         "CREATE INDEX batch_line_open ON batch_line (owner, batch, number) WHERE outcome IS NULL",
     ),
 )
-"""What leads from each version to the next; version 0 is an empty database."""
+"""Statements from each version to the next; version 0 is an empty database."""
 
 VERSION: Final = len(MIGRATIONS)

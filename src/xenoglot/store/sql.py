@@ -1,4 +1,4 @@
-"""A store over a database that speaks SQL: all it needs is somebody who runs statements in a transaction."""
+"""SQL store: the store's methods over a database that runs statements in a transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class SQLStore(ABC):
-    """A `Store`; `read` and `write` are its database's."""
+    """A `Store`; subclasses implement `read` and `write`."""
 
     @abstractmethod
     async def read(self, steps: Steps[T]) -> T:
@@ -28,11 +28,11 @@ class SQLStore(ABC):
 
     @abstractmethod
     async def write(self, steps: Steps[T]) -> T:
-        """Run statements in one transaction, which stands when this returns, and leaves nothing if it raises."""
+        """Run statements in one transaction: committed when this returns, rolled back if it raises."""
 
     @abstractmethod
     def has_history(self) -> bool:
-        """Whether something can be in it that was kept before this process began."""
+        """Whether it may contain data from before this process started."""
 
     @abstractmethod
     async def ready(self) -> None:
@@ -40,24 +40,24 @@ class SQLStore(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of everything."""
+        """Close all connections."""
 
     @property
     def files(self) -> Files:
-        """The files that clients keep."""
+        """The stored files."""
         from xenoglot.store.files import Files  # noqa: PLC0415  most gateways are never asked for one
 
         return Files(self)
 
     @property
     def batches(self) -> Batches:
-        """The batches that clients keep."""
+        """The stored batches."""
         from xenoglot.store.batches import Batches  # noqa: PLC0415  as above
 
         return Batches(self)
 
     async def put(self, answer: Stored) -> None:
-        """Keep an answer, in place of one with its id."""
+        """Store a response, replacing one with its id."""
         await self.write(queries.put(answer))
 
     async def get(self, owner: str, answer: str) -> Stored | None:
@@ -73,7 +73,7 @@ class SQLStore(ABC):
         return await self.read(queries.answers(owner, kind, window))
 
     async def settle(self, answer: Stored, first: int = 0, frames: Sequence[bytes] = ()) -> bool:
-        """Replace an answer that is not done by what became of it; return whether it was not done until now."""
+        """Replace a response in progress by its outcome; return whether it was in progress."""
         return await self.write(queries.settle(answer, first, frames))
 
     async def amend(self, answer: Stored) -> bool:
@@ -85,19 +85,19 @@ class SQLStore(ABC):
         return await self.write(queries.renew(process, until))
 
     async def append(self, owner: str, answer: str, first: int, frames: Sequence[bytes]) -> None:
-        """Keep frames of an answer's stream, numbered from `first` on."""
+        """Store frames of a response's stream, numbered from `first`."""
         await self.write(queries.append(owner, answer, first, frames))
 
     async def frames(self, owner: str, answer: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return frames with their numbers, in order, behind the number `after`."""
+        """Return frames with their numbers, in order, after the number `after`."""
         return await self.read(queries.frames(owner, answer, after, limit))
 
     async def item(self, owner: str, item: str) -> JSON:
-        """Return the item with that id, of an answer's output or of a conversation; `None` if there is none."""
+        """Return the item with that id, of a response's output or a conversation; `None` if it does not exist."""
         return await self.read(queries.item(owner, item))
 
     async def create_conversation(self, conversation: Conversation, items: Sequence[JSONObject]) -> None:
-        """Keep a new conversation. The items have ids."""
+        """Store a new conversation. The items have ids."""
         await self.write(conversations.create(conversation, items))
 
     async def conversation(self, owner: str, conversation: str) -> Conversation | None:
@@ -105,7 +105,7 @@ class SQLStore(ABC):
         return await self.read(conversations.get(owner, conversation))
 
     async def update_conversation(self, owner: str, conversation: str, metadata: JSON) -> Conversation | None:
-        """Replace its metadata; return what it is now."""
+        """Replace its metadata; return the conversation."""
         return await self.write(conversations.update(owner, conversation, metadata))
 
     async def delete_conversation(self, owner: str, conversation: str) -> bool:
@@ -113,7 +113,7 @@ class SQLStore(ABC):
         return await self.write(conversations.delete(owner, conversation))
 
     async def add_items(self, owner: str, conversation: str, items: Sequence[JSONObject], now: float) -> bool:
-        """Add items at its end; return whether there is such a conversation."""
+        """Append items; return whether the conversation exists."""
         return await self.write(conversations.add_items(owner, conversation, items, now))
 
     async def items(self, owner: str, conversation: str, window: Window) -> list[JSONObject]:
@@ -125,23 +125,23 @@ class SQLStore(ABC):
         return await self.read(conversations.item(owner, conversation, item))
 
     async def delete_item(self, owner: str, conversation: str, item: str) -> bool:
-        """Take one item out of a conversation; return whether it was there."""
+        """Delete one item of a conversation; return whether it existed."""
         return await self.write(conversations.delete_item(owner, conversation, item))
 
     async def lock(self, owner: str, conversation: str, holder: str, now: float, until: float) -> bool:
-        """Take hold of a conversation until then; return whether nobody else has."""
+        """Lock a conversation until then; return whether no other holder has it."""
         return await self.write(conversations.lock(owner, conversation, holder, now, until))
 
     async def unlock(self, owner: str, conversation: str, holder: str) -> None:
-        """Let go of a conversation."""
+        """Unlock a conversation."""
         await self.write(conversations.unlock(owner, conversation, holder))
 
     async def put_cached(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
-        """Put something into the vault."""
+        """Store a cache entry."""
         await self.write(queries.put_cached(owner, key, backend, payload, now))
 
     async def get_cached(self, owner: str, key: str, backend: str) -> bytes | None:
-        """Return what is in the vault under that key for that backend."""
+        """Return the cache entry under that key for that backend."""
         return await self.read(queries.get_cached(owner, key, backend))
 
     async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
@@ -149,13 +149,13 @@ class SQLStore(ABC):
         return await self.write(queries.swap(place, before, after, now))
 
     async def protected_bytes(self, owner: str) -> int:
-        """Return how many bytes of an owner's cannot be forgotten now: batches under way, and unfinished files."""
+        """Return the bytes of an owner that retention never deletes: batches in progress, and incomplete files."""
         from xenoglot.store import retention  # noqa: PLC0415  as below
 
         return await self.read(retention.protected_bytes(owner))
 
     async def sweep(self, now: float, limits: Retention, batch: int) -> int:
-        """Forget at most `batch` things that are too old or too many; return how many. 0: there are none."""
+        """Delete at most `batch` expired or excess entries; return how many, 0 if there are none."""
         from xenoglot.store import retention  # noqa: PLC0415  as above: it knows of everything that is kept
 
         return await self.write(retention.sweep(now, limits, batch))

@@ -1,14 +1,14 @@
-"""A store in one file, by the standard library's SQLite, in a thread of its own.
+"""SQLite store in one file, in a thread of its own.
 
-Theory of operation. All work is done by one thread, in the order in which it came; it starts with the first, never at
-import. Several processes may share the file: it is in WAL mode, a writer waits for another's transaction, and each
-transaction takes its lock at the beginning.
+Theory of operation. One thread runs all statements, in order; it starts with the first, never at import. Several
+processes may share the file: it is in WAL mode, a writer waits for another's transaction, and each transaction takes
+its lock at the start.
 
-A transaction that has been committed is in the operating system's hands, so the process may be killed: what was said to
-be kept is there when the file is opened again. `synchronous = NORMAL` asks for no more: the disk is waited for only at
-checkpoints (https://www.sqlite.org/pragma.html#pragma_synchronous), so a power failure can undo the last transactions,
-but never leaves half of one. Waiting at every commit would cost each answer several milliseconds of disk, for the sake
-of answers that their clients have already got.
+A committed transaction is in the operating system's hands, so the process may be killed: stored data is there when the
+file is opened again. `synchronous = NORMAL` requires no more: disk writes are awaited only at checkpoints
+(https://www.sqlite.org/pragma.html#pragma_synchronous), so a power failure can undo the last transactions, but never
+leaves half of one. Waiting at every commit would cost each response several milliseconds, to protect responses that
+clients have already received.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 MEMORY = ":memory:"
 BUSY_SECONDS = 5.0
-"""How long another process's transaction is waited for."""
+"""Seconds to wait for another process's transaction."""
 
 _RETRY_SECONDS = 0.02
 
@@ -45,7 +45,7 @@ _PRAGMAS = (
 
 
 class SQLite(SQLStore):
-    """A `Store` in the file `path`, made for its owner alone if it is not there; `:memory:` is one of this process."""
+    """A `Store` in the file `path`, created readable only by its owner; `:memory:` is private to the process."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = str(path)
@@ -61,7 +61,7 @@ class SQLite(SQLStore):
         return await self._in_thread(lambda: self._transact(steps, "IMMEDIATE"))
 
     def has_history(self) -> bool:
-        """Whether there is a file."""
+        """Whether the file exists."""
         return self._path != MEMORY and Path(self._path).exists()
 
     async def ready(self) -> None:
@@ -119,7 +119,7 @@ class SQLite(SQLStore):
 
 
 def _create(path: Path) -> None:
-    """Make the file, and the folder it is in, so that nobody else can read them."""
+    """Create the file and its folder, unreadable for other users."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
@@ -171,7 +171,7 @@ def _execute(connection: sqlite3.Connection, statement: Statement) -> Sequence[R
 
 
 def _error_text(error: sqlite3.Error | OSError) -> str:
-    """Return what went wrong, without the values of the statement, which SQLite's messages do not quote."""
+    """Return the error without the statement's values, which SQLite's messages do not quote."""
     if isinstance(error, OSError):
         return f"the store's file cannot be opened: {os.strerror(error.errno or 0)}"
     return f"the store failed: {getattr(error, 'sqlite_errorname', type(error).__name__)}"

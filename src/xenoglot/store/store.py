@@ -1,7 +1,7 @@
-"""What every store is: it keeps answers, their streams, conversations and a vault, each under its owner.
+"""Protocol of a store: responses, their streams, conversations, files, batches and a reasoning cache, by owner.
 
-An owner is whoever asked, as a digest; every look-up names one, and what is another's is not there. Times are Unix
-seconds and always arguments: a store has no clock. Every method raises `StoreError` where the store cannot do it.
+An owner is the client's digest; every lookup names one, and data of other owners does not exist for it. Times are Unix
+seconds and always arguments: a store has no clock. Every method raises `StoreError` if the store fails.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """Anything that keeps."""
+    """The protocol of a store."""
 
     @property
     def files(self) -> Files:
-        """The files that clients keep."""
+        """The stored files."""
         ...
 
     @property
     def batches(self) -> Batches:
-        """The batches that clients keep."""
+        """The stored batches."""
         ...
 
     def has_history(self) -> bool:
-        """Whether something can be in it that was kept before this process began; it is not opened to see that."""
+        """Whether it may contain data from before this process started; checked without opening it."""
         ...
 
     async def ready(self) -> None:
@@ -39,7 +39,7 @@ class Store(Protocol):
         ...
 
     async def put(self, answer: Stored) -> None:
-        """Keep an answer, in place of one with its id."""
+        """Store a response, replacing one with its id."""
         ...
 
     async def get(self, owner: str, answer: str) -> Stored | None:
@@ -55,14 +55,14 @@ class Store(Protocol):
         ...
 
     async def settle(self, answer: Stored, first: int = 0, frames: Sequence[bytes] = ()) -> bool:
-        """Replace an answer that is not done by what became of it, and keep the last frames of its stream with it.
+        """Replace a response in progress by its outcome, and store the last frames of its stream.
 
-        Returns whether it was not done until now; if it was, nothing changes.
+        Returns whether it was in progress; if not, nothing changes.
         """
         ...
 
     async def amend(self, answer: Stored) -> bool:
-        """Replace an answer that is there; return whether it is. What was deleted meanwhile stays so."""
+        """Replace a response; return whether it exists. A deleted one stays deleted."""
         ...
 
     async def renew(self, process: str, until: float) -> set[tuple[str, str]]:
@@ -70,19 +70,19 @@ class Store(Protocol):
         ...
 
     async def append(self, owner: str, answer: str, first: int, frames: Sequence[bytes]) -> None:
-        """Keep frames of an answer's stream, numbered from `first` on."""
+        """Store frames of a response's stream, numbered from `first`."""
         ...
 
     async def frames(self, owner: str, answer: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return frames with their numbers, in order, behind the number `after`."""
+        """Return frames with their numbers, in order, after the number `after`."""
         ...
 
     async def item(self, owner: str, item: str) -> JSON:
-        """Return the item with that id, of an answer's output or of a conversation; `None` if there is none."""
+        """Return the item with that id, of a response's output or a conversation; `None` if it does not exist."""
         ...
 
     async def create_conversation(self, conversation: Conversation, items: Sequence[JSONObject]) -> None:
-        """Keep a new conversation. The items have ids."""
+        """Store a new conversation. The items have ids."""
         ...
 
     async def conversation(self, owner: str, conversation: str) -> Conversation | None:
@@ -90,7 +90,7 @@ class Store(Protocol):
         ...
 
     async def update_conversation(self, owner: str, conversation: str, metadata: JSON) -> Conversation | None:
-        """Replace its metadata; return what it is now."""
+        """Replace its metadata; return the conversation."""
         ...
 
     async def delete_conversation(self, owner: str, conversation: str) -> bool:
@@ -98,7 +98,7 @@ class Store(Protocol):
         ...
 
     async def add_items(self, owner: str, conversation: str, items: Sequence[JSONObject], now: float) -> bool:
-        """Add items at its end; return whether there is such a conversation."""
+        """Append items; return whether the conversation exists."""
         ...
 
     async def items(self, owner: str, conversation: str, window: Window) -> list[JSONObject]:
@@ -110,40 +110,40 @@ class Store(Protocol):
         ...
 
     async def delete_item(self, owner: str, conversation: str, item: str) -> bool:
-        """Take one item out of a conversation; return whether it was there."""
+        """Delete one item of a conversation; return whether it existed."""
         ...
 
     async def lock(self, owner: str, conversation: str, holder: str, now: float, until: float) -> bool:
-        """Take hold of a conversation until then; return whether nobody else has."""
+        """Lock a conversation until then; return whether no other holder has it."""
         ...
 
     async def unlock(self, owner: str, conversation: str, holder: str) -> None:
-        """Let go of a conversation."""
+        """Unlock a conversation."""
         ...
 
     async def put_cached(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
-        """Put something into the vault."""
+        """Store a cache entry."""
         ...
 
     async def get_cached(self, owner: str, key: str, backend: str) -> bytes | None:
-        """Return what is in the vault under that key for that backend."""
+        """Return the cache entry under that key for that backend."""
         ...
 
     async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
-        """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was.
+        """Replace the cache entry `before` by `after`, `None` being no entry; return whether it was `before`.
 
-        Of several that try at once one succeeds.
+        Of several concurrent calls one succeeds.
         """
         ...
 
     async def protected_bytes(self, owner: str) -> int:
-        """Return how many bytes of an owner's cannot be forgotten now: batches under way, and unfinished files."""
+        """Return the bytes of an owner that retention never deletes: batches in progress, and incomplete files."""
         ...
 
     async def sweep(self, now: float, limits: Retention, batch: int) -> int:
-        """Forget at most `batch` things that are too old or too many; return how many. 0: there are none."""
+        """Delete at most `batch` expired or excess entries; return how many, 0 if there are none."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of everything."""
+        """Close all connections."""
         ...
