@@ -1,4 +1,4 @@
-"""For tests of whatever speaks to models: a scripted server, ready answers, a raw client, and a check for leaks."""
+"""Test tools for LLM clients and gateways: a scripted server, canned answers, a raw client, and a leak check."""
 
 from __future__ import annotations
 

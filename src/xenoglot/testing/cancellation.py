@@ -1,7 +1,7 @@
-"""Cancelling a coroutine at each of its waits in turn: what holds after every one of them holds whenever it happens.
+"""Cancellation of a coroutine at each of its awaits in turn, to test that it cleans up at any time.
 
-The method is SQLite's for memory and disks (https://www.sqlite.org/testing.html, section 3): fail at the first
-occasion, look, fail at the second, look, until nothing fails any more.
+The method is SQLite's for memory and disk errors (https://www.sqlite.org/testing.html, section 3): fail at the first
+occasion, check, fail at the second, check, until nothing fails any more.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Result = TypeVar("Result")
 
 
 class Interrupted(Generic[Result]):
-    """Awaits `coroutine`; when it waits for the `at`-th time, the current task is cancelled, as by `Task.cancel`.
+    """Awaits `coroutine`; at its `at`-th await the current task is cancelled, as by `Task.cancel`.
 
-    With `times` above 1 it is cancelled again at its next waits, those of its own cleaning up. `waits` is how often it
-    has waited: while that is less than `at`, it came to its end untouched.
+    With `times` above 1 it is cancelled again at its next awaits, those of its own cleanup. `waits` counts its awaits:
+    below `at`, it ended before the cancellation.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, Result], at: int, *, times: int = 1) -> None:
@@ -48,9 +48,9 @@ class Interrupted(Generic[Result]):
 
 
 async def interrupt(coroutine: Coroutine[Any, Any, object], at: int, *, times: int = 1) -> bool:
-    """Run `coroutine` in a task, cancelled at its `at`-th wait; return whether it came to that.
+    """Run `coroutine` in a task that is cancelled at its `at`-th await; return whether it got there.
 
-    What the coroutine raises is raised, but for its own cancellation.
+    Exceptions of the coroutine are raised, except its own cancellation.
     """
     interrupted = Interrupted(coroutine, at, times=times)
     task = asyncio.ensure_future(_awaited(interrupted))

@@ -1,4 +1,4 @@
-"""Ready answers: what a server of a dialect says to a question, whole and streamed, written by our own codecs."""
+"""Canned answers of a server of any dialect, complete and streamed, encoded by our own codecs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MODEL = "scripted"
 CREATED = 1_700_000_000
-"""Unix seconds at which every ready answer was made."""
+"""Creation time of every canned answer, in Unix seconds."""
 
 USAGE = Usage(input_tokens=7, output_tokens=3)
 JSON_TYPE = ("content-type", "application/json")
@@ -54,10 +54,10 @@ SILENT: Steps = (Hang(),)
 
 
 class Answers(Struct, frozen=True, kw_only=True):
-    """One answer as a server of `dialect` gives it: its `body`, and the `frames` of its stream, one for each event.
+    """One answer of a server of `dialect`: its `body`, and the `frames` of its stream, one for each event.
 
-    The last frames are the stream's end, in the words of the dialect. `path` and `stream_path` are where it is asked,
-    with the wildcard `*` for a model's name; `models` is the server's list of models.
+    The last frames end the stream as the dialect does. `path` and `stream_path` are the request paths, with the
+    wildcard `*` for a model's name; `models` is the server's list of models.
     """
 
     dialect: str
@@ -72,11 +72,11 @@ class Answers(Struct, frozen=True, kw_only=True):
 
     @property
     def stream(self) -> bytes:
-        """The whole stream."""
+        """The complete stream."""
         return b"".join(self.frames)
 
     def complete(self, *, status: int = 200, headers: Headers = (), split: Split = 0) -> Steps:
-        """Return the steps of the answer in one piece."""
+        """Return the steps of the answer as one body."""
         return (Respond(status=status, headers=(JSON_TYPE, *headers), body=self.body, split=split),)
 
     def streamed(  # noqa: PLR0913  each is one way in which streams differ
@@ -91,8 +91,8 @@ class Answers(Struct, frozen=True, kw_only=True):
     ) -> Steps:
         """Return the steps of the answer as a stream: a chunk for each frame, or all `together` in one.
 
-        Only the frames before `upto` are sent (as the index of a slice), with `pause` seconds between two; `then` is
-        what comes behind them: the end, or `CUT`, `BROKEN`, `SILENT`, or any steps.
+        Only the frames before `upto` are sent (as the index of a slice), with `pause` seconds between two; `then` are
+        the steps after them: the end, or `CUT`, `BROKEN`, `SILENT`, or any steps.
         """
         frames = self.frames[:upto]
         sent = (b"".join(frames),) if together else frames
@@ -104,7 +104,7 @@ class Answers(Struct, frozen=True, kw_only=True):
         return (*steps, *then)
 
     def rules(self) -> tuple[ScriptRule, ...]:
-        """Return rules for a server that gives this answer to every question: a stream to who asks for one."""
+        """Return rules of a server that gives this answer to every request, as a stream if requested."""
         stream = RequestMatcher(method="POST", path=self.stream_path, dialect=self.dialect, stream=True)
         whole = RequestMatcher(method="POST", path=self.path)
         listing = RequestMatcher(method="GET", path=self.models_path)
@@ -125,12 +125,12 @@ def answers(  # noqa: PLR0913  each is one thing that an answer has
     usage: Usage | None = USAGE,
     model: str = MODEL,
 ) -> Answers:
-    """Return an answer in `dialect`: `text` (its pieces each in an event of their own), perhaps after `reasoning`.
+    """Return an answer in `dialect`: `text` (each piece in an event of its own), optionally after `reasoning`.
 
-    `tool` is a call behind it: the name of the tool, and its arguments as JSON text.
+    `tool` is a tool call after it: the name of the tool, and its arguments as JSON text.
 
     Raises:
-        ConfigurationError: there is no such dialect.
+        ConfigurationError: unknown dialect.
     """
     texts = (text,) if isinstance(text, str) else tuple(text)
     content: list[Part] = []
@@ -155,12 +155,12 @@ def answers(  # noqa: PLR0913  each is one thing that an answer has
 
 
 def answered(dialect: str, response: Response, *, texts: Sequence[str] = ()) -> Answers:
-    """Return `response` as a server of `dialect` gives it; `texts` are the pieces in which the text comes.
+    """Return `response` as a server of `dialect` sends it; `texts` are the pieces of its text.
 
-    What the dialect cannot say of it is left out.
+    Features that the dialect does not support are left out.
 
     Raises:
-        ConfigurationError: there is no such dialect.
+        ConfigurationError: unknown dialect.
     """
     spoken = get(dialect)
     return Answers(
@@ -177,7 +177,7 @@ def answered(dialect: str, response: Response, *, texts: Sequence[str] = ()) -> 
 
 
 def frames(dialect: str, events: Iterable[Event], request: Request | None = None) -> Iterable[bytes]:
-    """Yield the frames of a stream that tells `events`, as a server of `dialect` writes it to who sent `request`."""
+    """Yield the frames of a stream of `events`, as a server of `dialect` sends it for `request`."""
     spoken = get(dialect)
     asked = request or Request(model=MODEL, stream=True, stream_usage=True)
     encoder, framing = spoken.stream_encoder(asked, Losses()), spoken.framing.encoder()
@@ -190,13 +190,13 @@ def frames(dialect: str, events: Iterable[Event], request: Request | None = None
 
 
 def refusal(dialect: str, failure: Failure, headers: Headers = ()) -> Steps:
-    """Return the steps with which a server of `dialect` says `failure`."""
+    """Return the steps of the error `failure` in `dialect`."""
     status, body = get(dialect).encode_error(failure)
     return (Respond(status=status, headers=(JSON_TYPE, *headers), body=encode_json(body)),)
 
 
 def polyglot(**settings: object) -> tuple[ScriptRule, ...]:
-    """Return rules for a server that gives the same answer in every dialect; `settings` are those of `answers`."""
+    """Return rules of a server that gives the same answer in every dialect; `settings` are those of `answers`."""
     every = [answers(name, **settings) for name in names()]  # type: ignore[arg-type]  # checked there
     return tuple(rule for each in every for rule in each.rules())
 
@@ -206,7 +206,7 @@ def _request(response: Response, *, stream: bool) -> Request:
 
 
 def _pieced(events: Iterable[Event], texts: Sequence[str]) -> Iterable[Event]:
-    """Yield the events, the text in its pieces, thoughts and arguments in two halves."""
+    """Yield the events, the text in its pieces, reasoning and arguments in two halves."""
     for event in events:
         match event:
             case TextDelta(text=text) if text == "".join(texts):
@@ -219,6 +219,6 @@ def _pieced(events: Iterable[Event], texts: Sequence[str]) -> Iterable[Event]:
 
 
 def paths(dialect: Dialect) -> tuple[str, ...]:
-    """Return every path at which `dialect` is asked, as patterns."""
+    """Return all request paths of `dialect`, as patterns."""
     own = (dialect.path, *((dialect.stream_path,) if dialect.stream_path else ()))
     return tuple(anywhere(path) for path in (*own, *dialect.aliases))

@@ -1,7 +1,7 @@
-"""An exchange as files: what was asked, what came, and when, one folder for each, laid out as test vectors are.
+"""Recorded exchanges as files: request, answer and timing in one folder each, in the layout of test vectors.
 
-`request.json` and `response.json`, `stream.sse` or `stream.ndjson` hold bodies to the byte (`request.bin` and
-`response.bin` what is no JSON), `error.json` holds the status and the body of a refusal, `meta.toml` all else.
+`request.json` and `response.json`, `stream.sse` or `stream.ndjson` hold exact bodies (`request.bin` and `response.bin`
+if not JSON), `error.json` the status and body of an error, `meta.toml` everything else.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ SECRET_PARAMETERS = re.compile(
     r"(?P<name>(?:^|&)(?:key|api[-_]?key|access_token|token|sig)=)(?P<secret>[^&]*)", re.IGNORECASE
 )
 SHORTEST = 8
-"""A secret shorter than this is not looked for in bodies: it would turn up in innocent words."""
+"""Secrets shorter than this are not redacted in bodies: they would match ordinary text."""
 
 _SAFE = re.compile(r"[^a-z0-9]+")
 _NOT_IN_TOML = re.compile("\x7f")
 
 
 class Meta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `meta.toml` says. `chunks` are the reads that made the answer: seconds since it was asked, and bytes.
+    """Content of `meta.toml`. `chunks` are the reads of the answer: seconds since the request, and bytes.
 
-    `ending` is `cut` where the upstream ended the answer before its end; `status` is 0 where there was none at all.
+    `ending` is `cut` if the upstream ended the answer early; `status` is 0 if there was no answer.
     """
 
     method: str
@@ -71,7 +71,7 @@ class RecordedExchange(Struct, kw_only=True):
 
     @property
     def media_type(self) -> str:
-        """What the answer says it is, without parameters."""
+        """Media type of the answer, without parameters."""
         said = next((value for name, value in self.meta.headers if name == "content-type"), "")
         return said.partition(";")[0].strip().lower()
 
@@ -82,7 +82,7 @@ class RecordedExchange(Struct, kw_only=True):
 
 
 def dialect_at(path: str) -> Dialect | None:
-    """Return the dialect that is asked at `path`; `None` where no model is."""
+    """Return the dialect of requests at `path`; `None` for other paths."""
     found = [(len(pattern), name) for name in names() for pattern in paths(get(name)) if _matches(path, pattern)]
     return get(max(found)[1]) if found else None
 
@@ -92,7 +92,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def redacted(exchange: RecordedExchange, secrets: Iterable[str]) -> RecordedExchange:
-    """Return the exchange without secrets: those given, and those in the headers and the query that hold credentials.
+    """Return the exchange without secrets: the given ones, and those in credential headers and query parameters.
 
     In bodies each byte of a secret becomes an asterisk, so that sizes and offsets stay.
     """
@@ -119,7 +119,7 @@ def redacted(exchange: RecordedExchange, secrets: Iterable[str]) -> RecordedExch
 
 
 def save(exchange: RecordedExchange, folder: Path, number: int) -> Path:
-    """Write an exchange into a folder of its own under `folder`; return that. Its meta comes last: then it is whole."""
+    """Write an exchange into a new folder under `folder`; return its path. `meta.toml` is written last."""
     meta = exchange.meta
     words = _SAFE.sub("-", meta.path.lower()).strip("-")[-60:]
     place = folder / f"{number:04}-{words or 'root'}"
@@ -136,7 +136,7 @@ def load(folder: Path) -> list[RecordedExchange]:
     """Return the exchanges in the folders under `folder`, in the order of their names.
 
     Raises:
-        ConfigurationError: there are none, or one is not whole.
+        ConfigurationError: none, or an incomplete one.
     """
     found = [_load(path.parent) for path in sorted(folder.glob(f"*/{META}"))]
     if not found:
@@ -183,7 +183,7 @@ def _answer_file(exchange: RecordedExchange) -> str:
 
 
 def _error(exchange: RecordedExchange) -> bytes | None:
-    """Return a refusal as vectors hold it; `None` where it is none, or would not come back to the byte."""
+    """Return an error in the form of vectors; `None` for other answers, or if the bytes could not be restored."""
     if exchange.meta.status < REFUSED or _kind(exchange.body) != "json":
         return None
     body = decode_json(exchange.body)

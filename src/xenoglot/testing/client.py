@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is given, reads as slowly as it is told, and sees how a connection ended."""
+"""HTTP client for tests: sends exact bytes, reads as slowly as required, and sees how a connection ended."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 READ_BYTES = 65_536
 PATIENCE = 20.0
-"""Seconds after which a blocked client takes an answer for lost."""
+"""Timeout of a blocking read, in seconds."""
 LINGER_NOT = struct.pack("ii", 1, 0)
 
 Ending: TypeAlias = Literal["whole", "fin", "reset"]
-"""How a response ended: as its framing says, or by FIN or RST before that."""
+"""How a response ended: as framed, or by FIN or RST before that."""
 
 
 class RawReply(Struct, kw_only=True):
-    """A response, as far as it came. `pieces` are the reads that made it; `interim` the statuses of 1xx heads."""
+    """A response, as far as it arrived. `pieces` are its reads; `interim` the statuses of 1xx heads."""
 
     raw: bytes
     status: int | None
@@ -67,7 +67,7 @@ class ResponseReader:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more of it comes."""
+        """Whether the response has ended."""
         return self._reader.complete or self._ended is not None
 
     @property
@@ -76,7 +76,7 @@ class ResponseReader:
         return bytes(self._reader.raw)
 
     def feed(self, data: bytes) -> None:
-        """Take what one read gave; nothing means FIN."""
+        """Process one read; empty means FIN."""
         if data:
             self._pieces.append(data)
             self._reader.feed(data)
@@ -90,7 +90,7 @@ class ResponseReader:
 
     @property
     def surplus(self) -> bytes:
-        """What came behind its end."""
+        """Bytes after its end."""
         return self._reader.surplus if self._reader.complete else b""
 
     def reply(self) -> RawReply:
@@ -115,7 +115,7 @@ def request(
     *,
     host: str = "localhost",
 ) -> bytes:
-    """Return the bytes of a plain request: a `body` that is not bytes as JSON, its length said."""
+    """Return the bytes of a plain request with a `content-length`; a `body` that is not bytes is sent as JSON."""
     data = body if isinstance(body, bytes) else b"" if body is None else encode_json(body)
     typed = {} if isinstance(body, bytes) or body is None else {"content-type": "application/json"}
     sized = {"content-length": str(len(data))} if data or method not in {"GET", "HEAD"} else {}
@@ -150,16 +150,16 @@ class RawClient:
             self._socket.sendall(piece)
 
     def read(self, count: int = READ_BYTES) -> bytes:
-        """Return what one read gives, of at most `count` bytes; nothing where the server has closed.
+        """Return one read of at most `count` bytes; empty if the server has closed.
 
         Raises:
             ConnectionResetError: the server reset the connection.
-            TimeoutError: nothing came.
+            TimeoutError: no data.
         """
         return self._socket.recv(count)
 
     def read_until(self, mark: bytes) -> bytes:
-        """Return what comes, up to the read that brings `mark`; less where the connection ends before."""
+        """Return the data up to the read that contains `mark`, or to the end of the connection."""
         data = self._unread
         while mark not in data and (piece := self.read()):
             data += piece
@@ -167,7 +167,7 @@ class RawClient:
         return data
 
     def reply(self, *, count: int = READ_BYTES, bodiless: bool = False, begun: bytes = b"") -> RawReply:
-        """Return the next response, read `count` bytes at a time; `begun` is what of it was read already."""
+        """Return the next response, read `count` bytes at a time; `begun` is the part read before."""
         reading = ResponseReader(begun + self._unread, bodiless=bodiless)
         while not reading.complete:
             try:
@@ -192,11 +192,11 @@ class RawClient:
         return self.request(method, path, body, headers)
 
     def half_close(self) -> None:
-        """FIN: send no more, and go on reading."""
+        """Send FIN, and continue reading."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
-        """RST, at once."""
+        """Send RST at once."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
         self._socket.close()
 
@@ -206,9 +206,9 @@ class RawClient:
 
 
 class AsyncRawClient:
-    """The same for an event loop. Nothing is read from the socket before it is asked for: what waits, waits there.
+    """The same for an event loop. Data stays in the socket until it is read.
 
-    `window` bounds the kernel's receive buffer, in bytes: what a client that does not read leaves to the server.
+    `window` bounds the kernel's receive buffer, in bytes, to back-pressure the server.
     """
 
     def __init__(self, url: str, *, window: int | None = None) -> None:
@@ -237,7 +237,7 @@ class AsyncRawClient:
         self.close()
 
     async def send(self, data: bytes, split: Split = 0) -> None:
-        """Send bytes, each piece of `split` in a segment of its own, so that a server in this loop sees it alone."""
+        """Send bytes, each piece of `split` in a segment of its own, seen separately by a server in this loop."""
         for number, piece in enumerate(pieces(data, split)):
             if number:
                 await asyncio.sleep(0)
@@ -245,7 +245,7 @@ class AsyncRawClient:
             await asyncio.get_running_loop().sock_sendall(self._socket, piece)
 
     async def read(self, count: int = READ_BYTES) -> bytes:
-        """Return what one read gives, of at most `count` bytes; nothing where the server has closed.
+        """Return one read of at most `count` bytes; empty if the server has closed.
 
         Raises:
             ConnectionResetError: the server reset the connection.
@@ -253,7 +253,7 @@ class AsyncRawClient:
         return await asyncio.get_running_loop().sock_recv(self._socket, count)
 
     async def read_until(self, mark: bytes) -> bytes:
-        """Return what comes, up to the read that brings `mark`; less where the connection ends before."""
+        """Return the data up to the read that contains `mark`, or to the end of the connection."""
         data = self._unread
         while mark not in data and (piece := await self.read()):
             data += piece
@@ -261,7 +261,7 @@ class AsyncRawClient:
         return data
 
     async def reply(self, *, count: int = READ_BYTES, bodiless: bool = False, begun: bytes = b"") -> RawReply:
-        """Return the next response, read `count` bytes at a time; `begun` is what of it was read already."""
+        """Return the next response, read `count` bytes at a time; `begun` is the part read before."""
         reading = ResponseReader(begun + self._unread, bodiless=bodiless)
         while not reading.complete:
             try:
@@ -286,11 +286,11 @@ class AsyncRawClient:
         return await self.request(method, path, body, headers)
 
     def half_close(self) -> None:
-        """FIN: send no more, and go on reading."""
+        """Send FIN, and continue reading."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
-        """RST, at once."""
+        """Send RST at once."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
         self._socket.close()
 

@@ -1,4 +1,4 @@
-"""One connection to a scripted server: what came on it, what was sent, and when its end was seen."""
+"""One connection to a scripted server: what was received and sent, and how it ended."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from xenoglot.testing.script import ScriptRule, Steps
 
 SENT_KEPT = 1 << 20
-"""Bytes of what was sent that are kept to be looked at; beyond that they are only counted."""
+"""Most sent bytes that are recorded; beyond that they are only counted."""
 LINGER_NOT = struct.pack("ii", 1, 0)
 
 Ending = Literal["fin", "reset", "ours"]
-"""Who ended a connection: the client with FIN or RST, or the script."""
+"""How a connection ended: by the client's FIN or RST, or by the script."""
 
 
 class Stage(Protocol):
@@ -32,7 +32,7 @@ class Stage(Protocol):
     half_close: bool
 
     def choose(self, request: Received, *, whole: bool) -> ScriptRule | None:
-        """Return the rule for a request; with `whole` false only one that wants to see no body."""
+        """Return the rule for a request; with `whole` false, only a rule that does not need the body."""
         ...
 
     async def released(self, event: str) -> None:
@@ -51,7 +51,7 @@ class ScriptedConnection(asyncio.Protocol):
         self.number = number
         self.opened = time.monotonic()
         self.closed: float | None = None
-        """When it was seen that the client had closed, or when the script did."""
+        """When the client closed, or the script did."""
         self.ending: Ending | None = None
         self.requests: list[Received] = []
         self.sent = bytearray()
@@ -69,7 +69,7 @@ class ScriptedConnection(asyncio.Protocol):
         self._room.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to play."""
+        """Start the script."""
         self._transport = cast("asyncio.Transport", transport)
         opened = self._transport.get_extra_info("socket")
         if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
@@ -83,7 +83,7 @@ class ScriptedConnection(asyncio.Protocol):
         self._changed.set()
 
     def eof_received(self) -> bool:
-        """Note that the client sends no more: it has left, unless half-closed connections are served."""
+        """Record the client's FIN; the connection ends, unless half-closed connections are served."""
         self._end("fin")
         kept = self._stage.half_close and self._transport is not None
         if not kept:
@@ -103,11 +103,11 @@ class ScriptedConnection(asyncio.Protocol):
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Continue writing."""
         self._room.set()
 
     async def write(self, data: bytes) -> None:
-        """Send, and wait until there is room for more; to a client that has gone, nothing."""
+        """Send, and wait for back-pressure to end; nothing is sent to a disconnected client."""
         if self._transport is None or self._transport.is_closing():
             return
         self.sent += data[: max(SENT_KEPT - len(self.sent), 0)]
@@ -116,7 +116,7 @@ class ScriptedConnection(asyncio.Protocol):
         await self._room.wait()
 
     async def received(self, count: int) -> None:
-        """Wait until so many bytes have come that belong to no request."""
+        """Wait for so many bytes that belong to no request."""
         while len(self._reader.raw) < count:
             await self._more()
 
@@ -125,22 +125,22 @@ class ScriptedConnection(asyncio.Protocol):
         await self._closed.wait()
 
     async def released(self, event: str) -> None:
-        """Wait until somebody releases `event`."""
+        """Wait until `event` is released."""
         await self._stage.released(event)
 
     def deafen(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def close(self) -> None:
-        """FIN, behind what was sent."""
+        """Send FIN after all data."""
         self._end("ours")
         if self._transport is not None:
             self._transport.close()
 
     def reset(self) -> None:
-        """RST, at once."""
+        """Send RST at once."""
         self._end("ours")
         if self._transport is not None and not self._transport.is_closing():
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
@@ -157,7 +157,7 @@ class ScriptedConnection(asyncio.Protocol):
             self._stage.changed(f"connection {self.number}: {_ENDINGS[ending]}")
 
     def _stop(self) -> None:
-        """End what is being played."""
+        """Stop the script."""
         self._closed.set()
         self._changed.set()
         if self.task is not None:
@@ -186,7 +186,7 @@ class ScriptedConnection(asyncio.Protocol):
             over = await self._answer(request, rule)
 
     async def _next(self) -> tuple[Received, ScriptRule | None]:
-        """Wait for a request, and choose what it is answered with."""
+        """Wait for a request, and choose its rule."""
         while not self._reader.headed:
             await self._more()
         request = self._next_request()
@@ -221,7 +221,7 @@ _ENDINGS = {"fin": "the client closed", "reset": "the client reset", "ours": "th
 
 
 def numbered(stage: Stage, connections: list[ScriptedConnection]) -> Callable[[], ScriptedConnection]:
-    """Return what makes the connections of a server."""
+    """Return the factory of a server's connections."""
 
     def make() -> ScriptedConnection:
         connections.append(ScriptedConnection(stage, len(connections) + 1))

@@ -1,4 +1,4 @@
-"""Ready faults: what goes wrong between a gateway and a model's server, each as the steps of one answer."""
+"""Catalogue of faults between a gateway and a model server, each as the steps of one answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HTML = Respond(status=200, headers=(("content-type", "text/html"),), body=b"<htm
 PAGE = Respond(status=502, headers=(("content-type", "text/html"),), body=b"<html><body>Bad Gateway</body></html>")
 INTERIM = Send(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
 STORM = 1_000
-"""Interim responses that nobody sends in earnest."""
+"""Number of interim responses of that fault."""
 
 
 class Fault(Struct, frozen=True):
@@ -58,7 +58,7 @@ class Fault(Struct, frozen=True):
 
 
 def _half(answer: Answers, *, streamed: bool, then: Steps) -> Steps:
-    """Return the steps of half an answer, and what comes instead of the rest."""
+    """Return the steps of the first half of an answer, followed by `then`."""
     if streamed:
         return answer.streamed(upto=len(answer.frames) // 2, then=then)
     half = answer.body[: len(answer.body) // 2]
@@ -72,7 +72,7 @@ def _early(answer: Answers, streamed: bool) -> Steps:  # noqa: FBT001 - as `Faul
 
 
 def _spoilt(answer: Answers, data: bytes, *, streamed: bool) -> Steps:
-    """Return the steps of an answer in the middle of which stands `data`, where it does not belong."""
+    """Return the steps of an answer with `data` inserted in the middle."""
     if not streamed:
         body = answer.body
         return (Respond(headers=(JSON_TYPE,), body=body[: len(body) // 2] + data + body[len(body) // 2 :]),)
@@ -90,7 +90,7 @@ def _error_in_200(answer: Answers, _streamed: bool) -> Steps:  # noqa: FBT001 - 
 
 
 def _refusal(kind: FailureKind) -> Callable[[Answers, bool], Steps]:
-    """Return the steps of a refusal in the words of the dialect."""
+    """Return the steps of an error in the answer's dialect."""
 
     def steps(answer: Answers, _streamed: bool) -> Steps:  # noqa: FBT001 - as `Fault.steps` is called
         failure = Failure(kind=kind, message="scripted")
@@ -138,14 +138,14 @@ FAULTS: dict[str, Fault] = {
         _always(Respond(headers=(JSON_TYPE, ("content-encoding", "gzip")), body=b"{}" * 99)),
     ),
 }
-"""By name. Every one but the `fine`, `bytewise`, `together` and `hints` leaves its client without a whole answer."""
+"""Faults by name. All but `fine`, `bytewise`, `together` and `hints` leave the client without a complete answer."""
 
 
 def fault(name: str, dialect: str, *, streamed: bool) -> Steps:
     """Return the steps of the fault `name` in an answer of `dialect`.
 
     Raises:
-        ConfigurationError: there is no such fault, or no such dialect.
+        ConfigurationError: unknown fault or dialect.
     """
     found = FAULTS.get(name)
     if found is None:
@@ -154,7 +154,7 @@ def fault(name: str, dialect: str, *, streamed: bool) -> Steps:
 
 
 def faulty(name: str, dialect: str) -> tuple[ScriptRule, ...]:
-    """Return rules for a server of `dialect` all of whose answers have the fault `name`.
+    """Return rules of a server of `dialect` whose answers all have the fault `name`.
 
     Raises:
         ConfigurationError: as above.
@@ -168,9 +168,9 @@ MARK = b"fault:"
 
 
 def by_request(dialect: str) -> tuple[ScriptRule, ...]:
-    """Return rules for a server of `dialect` that has any fault on demand: that of which a request says `fault:NAME!`.
+    """Return rules of a server of `dialect` with faults on demand: a request that contains `fault:NAME!` gets it.
 
-    Other requests are answered well.
+    Other requests get a good answer.
     """
     answer = answers(dialect)
     stream, whole, listing = answer.rules()

@@ -1,4 +1,4 @@
-"""What must not be left behind: tasks, sockets, descriptors, complaints, and whatever else is counted."""
+"""Leak check: tasks, sockets, file descriptors, warnings, and custom gauges."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 DESCRIPTORS = Path("/dev/fd")
 TURNS = 2_000
-"""Turns of the event loop within which all must be as it was."""
+"""Turns of the event loop after which the counts must match."""
 
 
 class LeakError(XenoglotError):
-    """Something is left that was not there before."""
+    """Something was left open."""
 
 
 class Baseline:
-    """What there is before; at the end of `async with`, the same must be there again.
+    """Counts resources on entry of `async with`; on exit, the counts must be the same.
 
-    Counted are the tasks of the running loop and the open sockets and other descriptors of the process, of which there
-    may be fewer; and the `gauges`. `idle` says how many more sockets may be open at the end, such as those of a pool.
-    What the loop's exception handler hears meanwhile, and what is never awaited, retrieved or closed, is a leak too: to
-    see that, the garbage of the time in between is collected, unless `collect` is false. No time passes: the loop turns
-    until all is as it was, or long enough.
+    Counted are the tasks of the running loop and the open sockets and other descriptors of the process, which may
+    decrease; and the `gauges`. `idle` is how many more sockets may be open at the end, such as those of a pool. Calls
+    of the loop's exception handler, and what is never awaited, retrieved or closed, are leaks too: to detect them,
+    garbage is collected, unless `collect` is false. No time passes: the loop turns until the counts match, or up to a
+    limit.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Baseline:
         """Count again.
 
         Raises:
-            LeakError: something is left, and nothing else went wrong.
+            LeakError: a leak, and no other exception.
         """
         try:
             left = await self._leaks()
@@ -82,7 +82,7 @@ class Baseline:
             raise LeakError("; ".join([*left, *self.complaints]))
 
     async def _leaks(self) -> list[str]:
-        """Return what is not as it was, once the loop has had its time."""
+        """Return the differences, after giving the loop its turns."""
         for _ in range(TURNS):
             if not self._more():
                 return []
@@ -108,7 +108,7 @@ class Baseline:
 
 @cache
 def _thawed() -> bool:
-    """Return whether nothing was frozen when this was first asked: to find out goes through all that is."""
+    """Return whether nothing was frozen at the first call; cached, because it walks all objects."""
     return gc.get_freeze_count() == 0
 
 

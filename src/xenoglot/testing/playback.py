@@ -1,4 +1,4 @@
-"""How a script is played: each step as bytes on a connection, or as time in which nothing comes."""
+"""Player of scripts: turns each step into bytes on a connection, or into a pause."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ WINDOW_BITS = {"gzip": 31, "deflate": 15}
 
 
 class Wire(Protocol):
-    """What a player plays on."""
+    """The connection that a player writes to."""
 
     async def write(self, data: bytes) -> None:
-        """Send, and wait until there is room for more."""
+        """Send, and wait for back-pressure to end."""
         ...
 
     async def received(self, count: int) -> None:
-        """Wait until so many bytes have come that belong to no request."""
+        """Wait for so many bytes that belong to no request."""
         ...
 
     async def gone(self) -> None:
@@ -50,11 +50,11 @@ class Wire(Protocol):
         ...
 
     async def released(self, event: str) -> None:
-        """Wait until somebody releases `event`."""
+        """Wait until `event` is released."""
         ...
 
     def deafen(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         ...
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Wire(Protocol):
 
 
 class Player:
-    """Plays steps; between them it knows how the body that is under way is framed."""
+    """Plays steps, and keeps the framing of the current body between them."""
 
     def __init__(self, wire: Wire) -> None:
         self.ended = False
@@ -107,7 +107,7 @@ class Player:
                 await self._act(step)
 
     async def _act(self, step: Step) -> None:
-        """Do what sends nothing."""
+        """Perform a step that sends nothing."""
         match step:
             case Pause(seconds=seconds):
                 await asyncio.sleep(seconds)
@@ -141,7 +141,7 @@ class Player:
             await asyncio.sleep(0)  # others have their turn, even where every write goes through at once
 
     async def _segments(self, cut: list[bytes]) -> None:
-        """Write each piece in a segment of its own; a reader in the same loop gets to see each alone."""
+        """Write each piece in a segment of its own; a reader in the same loop sees each separately."""
         for number, piece in enumerate(cut):
             if number:
                 await asyncio.sleep(0)  # the loop looks at its sockets ...
@@ -180,7 +180,7 @@ def encode_head(head: ResponseHead) -> bytes:
 
 
 def encode_response(response: Respond) -> bytes:
-    """Return the bytes of a whole response."""
+    """Return the bytes of a complete response."""
     body, headers = response.body, response.headers
     if response.coding is not None:
         compressor = zlib.compressobj(wbits=WINDOW_BITS[response.coding])

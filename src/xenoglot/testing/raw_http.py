@@ -1,6 +1,6 @@
-"""HTTP/1.1 messages as they came: the bytes of a connection, cut into heads and bodies, and nothing refused.
+"""Lenient HTTP/1.1 parser for tests: splits the bytes of a connection into heads and bodies, and rejects nothing.
 
-This reads what it is given and judges nothing: what is malformed stays visible to whoever looks.
+Malformed messages stay visible as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BODILESS = (204, 304)
 
 
 class Received(Struct, kw_only=True):
-    """One request. `raw` is all of it, framing included; `at` is when it was whole (seconds, `time.monotonic`)."""
+    """One request. `raw` is all of it, framing included; `at` is when it was complete (seconds, `time.monotonic`)."""
 
     raw: bytes
     method: str
@@ -34,7 +34,7 @@ class Received(Struct, kw_only=True):
     body: bytes
     at: float = 0.0
     rule: int | None = None
-    """Which of the server's rules answered it, counted from 0."""
+    """Index of the server's rule that answered it."""
 
     @property
     def path(self) -> str:
@@ -43,12 +43,12 @@ class Received(Struct, kw_only=True):
 
     @property
     def query(self) -> str:
-        """What stands behind the question mark."""
+        """The query string."""
         return self.target.partition("?")[2]
 
     @property
     def json(self) -> JSON:
-        """The body, decoded; `None` where it is not JSON."""
+        """The body, decoded; `None` if it is not JSON."""
         try:
             return decode_json(self.body)
         except WireError:
@@ -60,7 +60,7 @@ class Received(Struct, kw_only=True):
 
 
 class Chunks:
-    """Takes the framing off a chunked body (RFC 9112 section 7.1), wherever its bytes are cut."""
+    """Decodes a chunked body (RFC 9112 section 7.1), however its bytes are split."""
 
     __slots__ = ("_buffer", "_remaining", "body", "complete")
 
@@ -71,18 +71,18 @@ class Chunks:
         self._remaining: int | None = None  # bytes of the open chunk; `None` before its size
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the body; what is behind its end is in `surplus`."""
+        """Process bytes of the body; bytes after its end are in `surplus`."""
         self._buffer += data
         while not self.complete and self._one():
             pass
 
     @property
     def surplus(self) -> bytes:
-        """What was fed and belongs to no chunk."""
+        """Bytes after the body."""
         return bytes(self._buffer)
 
     def _one(self) -> bool:
-        """Read on by a size, a chunk or the trailer; return whether there may be more."""
+        """Process a size, a chunk or the trailer; return whether there may be more."""
         if self._remaining is None:
             return self._size()
         taken = self._buffer[: self._remaining]
@@ -123,7 +123,7 @@ class MessageReader:
         self.start = ""
         self.headers: tuple[tuple[str, str], ...] = ()
         self.interim: list[int] = []
-        """The statuses of 1xx heads that came before."""
+        """The statuses of preceding 1xx heads."""
         self.headed = False
         self.complete = False
         self.raw = bytearray()
@@ -135,7 +135,7 @@ class MessageReader:
         self._body = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they came."""
+        """Process received bytes."""
         self.raw += data
         self._fed += data
         while not self.headed and self._head():
@@ -144,13 +144,13 @@ class MessageReader:
             self._read_body()
 
     def end(self) -> None:
-        """The other side sends no more: that ends a response of which no length was said."""
+        """Process FIN: it ends a response without a length."""
         endless = self.status is not None and self._chunks is None and self._length is None
         self.complete = self.complete or (self._kind == "response" and endless)
 
     @property
     def status(self) -> int | None:
-        """The status of a response; `None` before its head, and where there is none in it."""
+        """The status of a response; `None` before its head, or if the head has none."""
         words = self.start.split(" ")
         return int(words[1]) if self.headed and len(words) > 1 and _is_number(words[1]) else None
 
@@ -161,11 +161,11 @@ class MessageReader:
 
     @property
     def surplus(self) -> bytes:
-        """What was fed behind the end of the message."""
+        """Bytes after the end of the message."""
         return bytes(self._fed) if self._chunks is None else self._chunks.surplus
 
     def received(self, at: float) -> Received:
-        """Return a request, as far as it has come."""
+        """Return the request, as far as it arrived."""
         method, _, target = self.start.partition(" ")
         raw = bytes(self.raw[: len(self.raw) - len(self.surplus)]) if self.complete else bytes(self.raw)
         return Received(
@@ -173,7 +173,7 @@ class MessageReader:
         )
 
     def _head(self) -> bool:
-        """Read a head, where it is there; return whether another may follow it before the body."""
+        """Parse a head, if complete; return whether another may follow it before the body."""
         at = self._fed.find(HEAD_END)
         if at < 0:
             return False

@@ -1,7 +1,7 @@
-"""A recorder: it passes requests on to a server and answers back, both untouched, and keeps what it saw.
+"""Recording proxy: forwards requests and answers unchanged, and saves each exchange.
 
-The body of an answer goes to the client read by read, as it came. Only what belongs to one connection is written anew
-(RFC 9110 section 7.6.1), and no compression is asked for, so that what is kept can be read.
+The body of an answer is forwarded read by read. Only hop-by-hop fields are rewritten (RFC 9110 section 7.6.1), and no
+compression is requested, so that recordings are readable.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ HOP_BY_HOP = CONNECTION_FIELDS | {"accept-encoding", "proxy-connection"}
 
 
 class Recorder:
-    """Serves each connection as a way to the server at `base_url`; its exchanges land in `folder`.
+    """Forwards each connection to the server at `base_url`; exchanges are saved in `folder`.
 
-    `secrets` are texts that must not be kept, beside what headers and queries say as credentials. `say` gets a line
-    for each exchange.
+    `secrets` are texts to redact, besides credentials in headers and queries. `say` is called with a line for each
+    exchange.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Recorder:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
-        """Begin to serve; return the server, which the caller closes before `aclose`."""
+        """Start serving; return the server, which the caller closes before `aclose`."""
         return await asyncio.start_server(self._accept, host, port)
 
     async def aclose(self) -> None:
-        """Break off what is under way, and let go of the upstream."""
+        """Cancel requests in progress, and close the upstream connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -93,7 +93,7 @@ class Recorder:
                 return
 
     async def _pass_on(self, request: Received, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request, and keep it; return whether the connection can go on."""
+        """Answer one request, and save it; return whether the connection can be reused."""
         exchange = _new_exchange(request)
         try:
             whole = await self._answer(request, writer, exchange)

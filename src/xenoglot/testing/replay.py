@@ -1,4 +1,4 @@
-"""Recorded exchanges, served again, or read and written again to see whether anything of them changes on the way."""
+"""Replay of recorded exchanges, and a round-trip check of recordings by our codecs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from xenoglot.testing.script import Step, Steps
 
 SHOWN = 200
-"""Characters of a difference that are told."""
+"""Characters of a difference that are shown."""
 
 
 def replayed(exchanges: Sequence[RecordedExchange], *, timing: bool = False) -> tuple[ScriptRule, ...]:
-    """Return rules that answer each request as it was answered: by its method, path and what its body means.
+    """Return rules that answer each request as recorded, matched by method, path and the JSON value of the body.
 
-    Of several equal requests each gets its own answer, in their order, and the last one for ever. With `timing` the
-    pauses of the recording are kept.
+    Several equal requests get their answers in order, and the last one from then on. With `timing` the recorded pauses
+    are kept.
     """
     keys = [_key(exchange) for exchange in exchanges]
     return tuple(
@@ -71,7 +71,7 @@ def steps(exchange: RecordedExchange, *, timing: bool = False) -> Steps:
 
 
 def recheck(exchange: RecordedExchange) -> Iterator[str]:
-    """Read and write again what was recorded, by the codecs of its dialect; yield what differs, a line each."""
+    """Decode and encode a recording by the codecs of its dialect; yield the differences, a line each."""
     meta = exchange.meta
     if not meta.dialect:
         return
@@ -86,7 +86,7 @@ def recheck(exchange: RecordedExchange) -> Iterator[str]:
 
 
 def _checks(exchange: RecordedExchange) -> tuple[tuple[str, Callable[[RecordedExchange, Dialect], str | None]], ...]:
-    """Return what can be compared; a request that was refused may be none of the dialect."""
+    """Return what can be compared; a rejected request may be invalid in the dialect."""
     if exchange.meta.status >= REFUSED:
         return (("error", _answer),)
     return (("request", _request), ("stream", _stream) if exchange.streamed else ("response", _answer))
@@ -108,7 +108,7 @@ def _decode_request(exchange: RecordedExchange, dialect: Dialect) -> Request:
 
 
 def _variables(exchange: RecordedExchange, dialect: Dialect) -> dict[str, str]:
-    """Return what stands in the path in place of the model's name."""
+    """Return the variables in the path, like the model's name."""
     if "{model}" not in dialect.path:
         return {}
     before = dialect.path.partition("{model}")[0].rpartition("/v1")[2].lstrip("abcdefghijklmnopqrstuvwxyz0123456789")
@@ -133,7 +133,7 @@ def _answer(exchange: RecordedExchange, dialect: Dialect) -> str | None:
 
 
 def _stream(exchange: RecordedExchange, dialect: Dialect) -> str | None:
-    """Compare the answer that a stream makes with the one that it makes when it is written again."""
+    """Compare the response of a stream with that of the stream encoded again."""
     decoder = Pipeline(dialect.framing.decoder(), dialect.stream_decoder(), Grammar())
     events = list(through((exchange.body,), decoder))
     asked = replace(_decode_request(exchange, dialect), stream=True, stream_usage=True)

@@ -1,4 +1,4 @@
-"""What a scripted server does, as data: the steps of an answer, and the rules that say to which request it is given."""
+"""Scripts of a server as data: the steps of an answer, and the rules that select them for a request."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 Split: TypeAlias = int | tuple[int, ...]
-"""Where bytes are cut, each piece in a TCP segment of its own: every so many bytes (0: nowhere), or at offsets."""
+"""Where bytes are split, each piece in a TCP segment of its own: every so many bytes (0: nowhere), or at offsets."""
 
 
 class Respond(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="respond"):
-    """A whole response, its length said. `length` says another than it has; `coding` compresses the body."""
+    """A complete response with its length. `length` overrides the true one; `coding` compresses the body."""
 
     status: int = 200
     headers: Headers = ()
@@ -36,8 +36,8 @@ class Respond(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", t
 class ResponseHead(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="head"):
     """The head of a response whose body the next steps write.
 
-    The body is `chunked`, or of the `length` that is said here, or neither: then the end of the connection ends it.
-    `reason` is the phrase behind the status; `coding` compresses what `Body` writes, each piece flushed.
+    The body is `chunked`, or of the given `length`, or neither: then the end of the connection ends it. `reason` is the
+    reason phrase; `coding` compresses what `Body` writes, each piece flushed.
     """
 
     status: int = 200
@@ -49,14 +49,14 @@ class ResponseHead(Struct, frozen=True, forbid_unknown_fields=True, tag_field="d
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="body"):
-    """A piece of the body, in the framing that the head has said; each piece of a split is a chunk."""
+    """A piece of the body, in the framing of the head; each piece of a split is a chunk."""
 
     data: bytes
     split: Split = 0
 
 
 class End(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="end"):
-    """The end of the body: the final chunk, or the end of the connection where that ends it."""
+    """The end of the body: the final chunk, or the end of the connection if that ends it."""
 
 
 class Send(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="send"):
@@ -76,25 +76,25 @@ class Drip(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag=
 
 
 class Pause(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="pause"):
-    """Nothing, for so many seconds of the event loop's clock."""
+    """A pause of so many seconds of the event loop's clock."""
 
     seconds: float
 
 
 class WaitEvent(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="until"):
-    """Nothing, until somebody calls `release(event)` on the server."""
+    """A pause until `release(event)` is called on the server."""
 
     event: str
 
 
 class Receive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="receive"):
-    """Wait until so many bytes have come on this connection and belong to no request yet."""
+    """A wait for so many bytes on this connection that belong to no request yet."""
 
     count: int = 1
 
 
 class StopRead(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="deaf"):
-    """Read no more: what the client goes on sending stays in the kernel's buffers, until they are full."""
+    """Stop reading: what the client sends stays in the kernel's buffers, until they are full."""
 
 
 class Hang(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="hang"):
@@ -102,15 +102,15 @@ class Hang(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag=
 
 
 class Close(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="close"):
-    """FIN, behind all that was sent."""
+    """Send FIN after all data."""
 
 
 class Reset(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="reset"):
-    """RST, at once."""
+    """Send RST at once."""
 
 
 class Repeat(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="repeat"):
-    """Steps over and over: so many times, without `times` until the client closes the connection."""
+    """Repeat steps so many `times`; without `times` until the client closes the connection."""
 
     steps: tuple[Step, ...]
     times: int | None = None
@@ -138,11 +138,10 @@ StepFunction: TypeAlias = Callable[["Received"], Sequence[Step]]
 
 
 class RequestMatcher(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which requests are meant: those of which all that is said here is true.
+    """Matches requests that meet all the given conditions.
 
-    `path` may have the wildcards of a shell. `contains` stands somewhere in the body; `body` is all of it, as
-    `canonical` gives it, so that two bodies that mean the same are the same. `stream` is whether the client wants a
-    stream, as `dialect` says that.
+    `path` may have shell wildcards. `contains` is a part of the body; `body` is all of it in its `canonical` form, so
+    that equal JSON values match. `stream` is whether the client requests a stream, in `dialect`.
     """
 
     method: str | None = None
@@ -169,10 +168,10 @@ class RequestMatcher(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ScriptRule(Struct, frozen=True, kw_only=True):
-    """Steps for the requests that `when` means, so many `times` (`None`: always).
+    """Steps for the requests that `when` matches, so many `times` (`None`: always).
 
-    Of a server's rules the first counts that means the request and has not been used up. With `reads` at `head` the
-    steps begin when the head of the request is there, and its body is not read.
+    The first matching rule that is not used up applies. With `reads` at `head` the steps start after the head of the
+    request, and its body is not read.
     """
 
     steps: Steps | StepFunction
@@ -182,7 +181,7 @@ class ScriptRule(Struct, frozen=True, kw_only=True):
 
 
 def canonical(body: bytes) -> bytes:
-    """Return JSON in the one spelling of what it means: compact, its keys sorted; what is no JSON stays as it is."""
+    """Return JSON in its canonical form: compact, keys sorted; other text is returned unchanged."""
     try:
         return encode(decode_json(body), order="sorted")
     except WireError:
@@ -190,7 +189,7 @@ def canonical(body: bytes) -> bytes:
 
 
 def wants_stream(dialect: str, request: Received) -> bool:
-    """Whether `request`, of that dialect, asks for a stream; one that cannot be read does not."""
+    """Whether `request`, of that dialect, requests a stream; an unreadable one does not."""
     spoken = get(dialect)
     streams = spoken.stream_path is not None and fnmatchcase(request.path, anywhere(spoken.stream_path))
     template = spoken.stream_path if streams and spoken.stream_path else spoken.path
@@ -201,13 +200,13 @@ def wants_stream(dialect: str, request: Received) -> bool:
 
 
 def anywhere(path: str) -> str:
-    """Return a dialect's path as a pattern: whatever stands before its version, and any model."""
+    """Return a dialect's path as a pattern: with any prefix before its version, and any model."""
     head, version, rest = path.replace("{model}", "*").partition("/v1")
     return f"*{rest}" if not head and rest.startswith("/") else f"*{head}{version}{rest}"
 
 
 def pieces(data: bytes, split: Split) -> list[bytes]:
-    """Return `data` in the pieces that `split` makes of it; offsets beyond its end make none."""
+    """Return `data` split by `split`; offsets beyond its end are ignored."""
     if isinstance(split, int):
         return [data[at : at + split] for at in range(0, len(data), split)] if split > 0 else [data]
     offsets = sorted({at for at in split if 0 < at < len(data)})

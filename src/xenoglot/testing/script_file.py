@@ -1,4 +1,4 @@
-"""A script as a TOML file: the rules of a server, ready answers among them."""
+"""Scripts in TOML files: the rules of a server, with canned answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDINGS = {"end": END, "cut": CUT, "broken": BROKEN, "silent": SILENT}
 _WORDS = {"do": tuple(step.__struct_config__.tag for step in get_args(Step)), "then": tuple(ENDINGS)}
 """Keys that have one of a few words, and these."""
 _BYTES = ("data", "body", "contains")
-"""Keys whose text is meant as bytes."""
+"""Keys whose text is converted to bytes."""
 
 
 class Tool(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AnswerRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ready answer: what it says (see `answers`), and how its stream comes (see `Answers.streamed`)."""
+    """A canned answer: its content (see `answers`), and its streaming (see `Answers.streamed`)."""
 
     dialect: str
     text: str | tuple[str, ...] = ("Hel", "lo.")
@@ -50,7 +50,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RuleRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[[rule]]`: `steps`, or a ready `answer` that is streamed to who asks for a stream."""
+    """One `[[rule]]`: `steps`, or a canned `answer`, which is streamed if requested."""
 
     steps: Steps = ()
     answer: AnswerRow | None = None
@@ -60,7 +60,7 @@ class RuleRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ServerTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table `[server]`: where it listens, and whether it does."""
+    """The table `[server]`: the address to listen at, and how."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
@@ -69,7 +69,7 @@ class ServerTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ScriptFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole file. Without rules every dialect is answered."""
+    """A complete file. Without rules every dialect is answered."""
 
     server: ServerTable = ServerTable()
     rule: tuple[RuleRow, ...] = field(default=())
@@ -84,10 +84,10 @@ class ScriptFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def load(path: str | Path) -> ScriptFile:
-    """Return the script in a TOML file. Files that it names are found beside it.
+    """Return the script in a TOML file. Paths in it are relative to the file.
 
     Raises:
-        ConfigurationError: it cannot be read, or is no script; the message says where.
+        ConfigurationError: unreadable, or not a script; the message has the path.
     """
     try:
         text = Path(path).read_bytes()
@@ -101,7 +101,7 @@ def load(path: str | Path) -> ScriptFile:
 
 
 def read(text: str, folder: Path) -> ScriptFile:
-    """Return the script that `text` is. Raises `ConfigurationError` for what is none."""
+    """Return the script in `text`. Raises `ConfigurationError` if it is not one."""
     try:
         return msgspec.convert(_prepared(tomllib.loads(text), folder), ScriptFile, builtin_types=(bytes,))
     except tomllib.TOMLDecodeError as error:
@@ -129,13 +129,13 @@ def _rules(row: RuleRow) -> tuple[ScriptRule, ...]:
 
 
 def _limited(rule: ScriptRule, row: RuleRow) -> ScriptRule:
-    """Return a rule of a ready answer with what its row says beside."""
+    """Return the rule of a canned answer with the other settings of its row."""
     said = {name: value for name in ("method", "path", "contains") if (value := getattr(row.when, name)) is not None}
     return replace(rule, when=replace(rule.when, **said), times=row.times)
 
 
 def _prepared(value: JSON, folder: Path) -> object:
-    """Return what TOML holds with bytes and header fields in the form of the structs."""
+    """Return a TOML value with bytes and header fields in the form of the structs."""
     if isinstance(value, list):
         return [_prepared(item, folder) for item in value]
     if not isinstance(value, dict):
@@ -154,7 +154,7 @@ def _field(name: str, value: JSON, folder: Path) -> object:
 
 
 def _bytes(value: JSON, folder: Path) -> object:
-    """Return bytes that are said as text, or as a table: `text` or `base64` or `file`, and how many `times`."""
+    """Return bytes from text or from a table: `text` or `base64` or `file`, and how many `times`."""
     if isinstance(value, str):
         return value.encode()
     return _placeholders(value, folder) if isinstance(value, dict) else value

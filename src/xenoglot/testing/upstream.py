@@ -1,8 +1,8 @@
-"""A server that does what a script says, byte by byte, and records what is done to it.
+"""Scripted server: plays a script byte by byte, and records requests and connections.
 
 `async with Upstream(...)` serves in the running event loop, so that a test has both ends in one clock; `with
-Upstream(...)` serves in a thread of its own, for a client that blocks. Nothing here knows HTTP better than the script
-does: it sends what it is told.
+Upstream(...)` serves in a thread of its own, for a blocking client. The server adds no HTTP logic: it sends what the
+script contains.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from xenoglot.testing.script import Step, Steps
 
 Door: TypeAlias = Literal["open", "refuse", "stall"]
-"""`open` accepts, `refuse` has nobody listen at the port, `stall` lets nobody's connection be made."""
+"""`open` accepts, `refuse` has no listener at the port, `stall` completes no connection."""
 
 PATIENCE = 20.0
-"""Seconds after which something that a blocked caller waits for has not happened."""
+"""Default timeout of blocking waits, in seconds."""
 BACKLOG = 1024
 CROWD = 16
-"""Connections that are tried to fill the queue of a server that accepts none."""
+"""Connections that are opened to fill the queue of a server that accepts none."""
 
 NO_RULE = ScriptRule(
     steps=(Respond(501, (("content-type", "text/plain"),), b"no rule of the script meets this request\n"),)
@@ -42,12 +42,11 @@ NO_RULE = ScriptRule(
 
 
 class Upstream:
-    """A scripted server. Give it rules, or bare steps, which then answer every request.
+    """A scripted server, made of rules, or of bare steps that answer every request.
 
-    `greeting` is played on each connection before anything is read; `tls` makes it speak TLS, while `scheme` only
-    says so in the `url`. `connections` are in the order in which they were accepted; `requests` in which they came.
-    `half_close` goes on answering a client that has sent FIN, which TLS cannot. `say` gets a line for each
-    thing that happens.
+    `greeting` is played on each connection before anything is read; `tls` enables TLS, while `scheme` only changes the
+    `url`. `connections` are in the order of acceptance; `requests` in order of arrival. `half_close` continues to
+    answer a client that has sent FIN, which TLS cannot. `say` is called with a line for each event.
     """
 
     def __init__(  # noqa: PLR0913  each is one thing that servers do
@@ -82,7 +81,7 @@ class Upstream:
 
     @property
     def url(self) -> str:
-        """Where it serves, without a path."""
+        """The base URL."""
         return f"{self._scheme}://{self._host}:{self.port}"
 
     @property
@@ -91,42 +90,42 @@ class Upstream:
         return list(self._received)
 
     def script(self, *rules: ScriptRule | Sequence[Step]) -> None:
-        """Follow other rules from the next request on; what was recorded stays."""
+        """Replace the rules from the next request on; records stay."""
         self.rules = tuple(rule if isinstance(rule, ScriptRule) else ScriptRule(steps=tuple(rule)) for rule in rules)
         self._used = [0] * len(self.rules)
 
     def forget(self) -> None:
-        """Forget the requests, the connections that are over, and what was released."""
+        """Delete the recorded requests, ended connections and released events."""
         self._received.clear()
         self.connections[:] = [connection for connection in self.connections if not connection.lost.is_set()]
         self._events.clear()
 
     def release(self, event: str) -> None:
-        """Let all go on that wait for `event`, now or later. Any thread may call this."""
+        """Release all waits for `event`, now and later. Thread-safe."""
         if self._loop is None:
             self._event(event).set()
         else:
             self._loop.call_soon_threadsafe(self._event(event).set)
 
     async def until(self, look: Callable[[], bool]) -> None:
-        """Wait until `look()` is true; it is asked again after each thing that happens here."""
+        """Wait until `look()` is true; it is called after each event of the server."""
         while not look():
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
             await future
 
     def wait(self, look: Callable[[], bool], timeout: float = PATIENCE) -> None:
-        """Wait from outside, where the server has a thread of its own.
+        """Wait from another thread than the server's.
 
         Raises:
-            TimeoutError: it did not come true within `timeout` seconds.
+            TimeoutError: not true within `timeout` seconds.
         """
         if self._loop is None or self._thread is None:
             raise RuntimeError("`wait` is for `with Upstream(...)`; beside `async with`, await `until`")
         asyncio.run_coroutine_threadsafe(self.until(look), self._loop).result(timeout)
 
     def choose(self, request: Received, *, whole: bool) -> ScriptRule | None:
-        """Return the rule for `request`, and count it; where none is left, one that says so."""
+        """Return the rule for `request`, and count its use; without one, an error that says so."""
         for index, rule in enumerate(self.rules):
             if rule.times is not None and self._used[index] >= rule.times:
                 continue
@@ -151,7 +150,7 @@ class Upstream:
         await self._event(event).wait()
 
     def changed(self, what: str) -> None:
-        """Tell whoever waits that something has happened."""
+        """Wake waiting callers after an event."""
         if self._say is not None:
             self._say(what)
         waiting, self._waiting = self._waiting, []
@@ -160,10 +159,10 @@ class Upstream:
                 future.set_result(None)
 
     async def __aenter__(self) -> Self:
-        """Begin to listen, or not to.
+        """Start listening, by `door`.
 
         Raises:
-            OSError: the port is taken, or no address of this machine.
+            OSError: the port is in use, or not an address of this machine.
         """
         self._loop = asyncio.get_running_loop()
         async with contextlib.AsyncExitStack() as exits:
@@ -248,7 +247,7 @@ class _Thread:
         self._raise()
 
     def stop(self) -> None:
-        """Stop; return when everything is closed. Raises what went wrong in a script."""
+        """Stop, and wait until everything is closed. Raises the error of a script."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(PATIENCE)
