@@ -132,6 +132,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("POST", "/api/embeddings", "key"),
         ("POST", "/api/generate", "key"),
         ("POST", "/api/show", "key"),
+        ("POST", "/rerank", "key"),
         ("POST", "/v1/batches", "key"),
         ("POST", "/v1/batches/{id}/cancel", "key"),
         ("POST", "/v1/chat/completions", "key"),
@@ -161,6 +162,8 @@ def test_r12_each_route_has_one_policy() -> None:
         ("POST", "/v1/publishers/google/models/{model}:countTokens", "key"),
         ("POST", "/v1/publishers/google/models/{model}:generateContent", "key"),
         ("POST", "/v1/publishers/google/models/{model}:streamGenerateContent", "key"),
+        ("POST", "/v1/rerank", "key"),
+        ("POST", "/v1/reranking", "key"),
         ("POST", "/v1/responses", "key"),
         ("POST", "/v1/responses/input_tokens", "key"),
         ("POST", "/v1/responses/{id}/cancel", "key"),
@@ -176,4 +179,5 @@ def test_r12_each_route_has_one_policy() -> None:
         ("POST", "/v1beta1/publishers/google/models/{model}:countTokens", "key"),
         ("POST", "/v1beta1/publishers/google/models/{model}:generateContent", "key"),
         ("POST", "/v1beta1/publishers/google/models/{model}:streamGenerateContent", "key"),
+        ("POST", "/v2/rerank", "key"),
     ]
