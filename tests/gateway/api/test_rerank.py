@@ -132,6 +132,13 @@ async def test_across(case: str) -> None:
     assert asked.response_headers.get("x-xenoglot-losses", "") == losses
 
 
+async def test_what_is_lost_of_a_ranking_is_told() -> None:
+    asked, _ = await through("/rerank", TEXTS, {**V2, "x_new": 1})
+    assert asked.status == 200
+    told = "$ meta dropped (only rerank has it); $ x_new dropped (only rerank has it)"
+    assert asked.response_headers["x-xenoglot-losses"] == told
+
+
 async def test_a_loss_is_refused_where_that_is_the_policy() -> None:
     asked, sent = await through("/v1/rerank", ASKED, TEI, paths=("/rerank",), on_loss="refuse")
     assert (asked.status, sent) == (400, [])

@@ -68,9 +68,9 @@ class OperationEndpoint(Struct, frozen=True):
         demand = Demand(plan, record, lambda: _size(operation.inputs(request)))
         with refusing():
             answer = await operate(self.services, demand, call)
-        more = report_headers(record, dialect, answer.limits)
         size = 0 if answer.body is not None else operation.size(answer.result, request)
         written = await offload(size, lambda: _written(answer, call, size))
+        more = report_headers(record, dialect, answer.limits)  # with what is lost of the result, too
         await send(ctx, 200, written, media_type="application/json", more=more)
 
     async def _read(self, form: AnyForm, ctx: RequestContext) -> tuple[bytes, JSON]:
