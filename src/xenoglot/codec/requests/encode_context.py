@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.reader import Reader
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
@@ -38,6 +39,12 @@ def stateless(request: Request) -> WireError:
     """Return the refusal of `request`, which refers to stored state, for a server that has none."""
     form = {} if request.extra is None else request.extra.form
     return WireError(f"$.{form.get(PREVIOUS, PREVIOUS)}", "this model keeps no conversation; send the whole history")
+
+
+def take_previous(reader: Reader, key: str, form: JSONObject) -> str | None:
+    """Take the reference to stored state, for the row of a field table; the form gets its name on the wire."""
+    form[PREVIOUS] = key
+    return reader.take(key, str)
 
 
 def came_from(request: Request, dialect: str) -> bool:

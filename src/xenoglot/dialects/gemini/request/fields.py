@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.codec.fields import NEUTRAL, Field, Fields, by_hand, words
+from xenoglot.codec.fields import NEUTRAL, Field, Fields, FieldTexts, by_hand, words
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_CANDIDATES, MOST_LOGPROBS, MOST_SEED, MOST_TOKENS, ranged
-from xenoglot.codec.requests.encode_context import PREVIOUS, EncodeContext, write_max_tokens
+from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
 from xenoglot.codec.requests.stop_strings import stop_writer
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.request import Request, Sampling
+from xenoglot.model.request import OutputFormat, Request, Sampling
 
 STOP_LIMIT: Final = 5
 """The most stop strings (`GenerationConfig.stopSequences`)."""
@@ -52,11 +52,6 @@ def _write_seed(seed: int, _form: JSONObject, context: EncodeContext) -> int:
     return seed % _SEEDS
 
 
-def _take_previous(reader: Reader, key: str, form: JSONObject) -> JSON:
-    form[PREVIOUS] = key
-    return reader.take(key, str)
-
-
 def _write_tier(tier: str, _form: JSONObject, context: EncodeContext) -> JSON:
     if tier not in _WORDS:
         context.losses.dropped("$", "service_tier", "the dialect has no such tier")
@@ -82,6 +77,10 @@ SAMPLING: Final = Fields(
     neutral={"min_p": 0, "repetition_penalty": 1, "logit_bias": {}},
 )
 
+OUTPUT: Final = Fields(
+    OutputFormat, "$.output", ("kind", "schema"), texts=FieldTexts("the dialect gives a schema none")
+)
+
 REQUEST: Final = Fields(
     Request,
     "$",
@@ -99,7 +98,7 @@ REQUEST: Final = Fields(
             values="media type, schema",
         ),
         by_hand("stream", "stream", values="boolean", note="in the URL"),
-        Field("previous", "cachedContent", read=_take_previous),
+        Field("previous", "cachedContent", read=take_previous),
         Field("store", "store", bool),
         Field("service_tier", "serviceTier", read=words(_TIERS), write=_write_tier, values=", ".join(_TIERS)),
         "sampling",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xenoglot.codec.loss import form_of
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.reasoning_effort import encode_thinking, take_thinking
-from xenoglot.dialects.gemini.request.fields import SAMPLING
+from xenoglot.dialects.gemini.request.fields import OUTPUT, SAMPLING
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra
 from xenoglot.model.request import OutputFormat, Sampling, Thinking
@@ -86,7 +86,5 @@ def _output(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
     if output.kind == "json_schema":
         suffix, schema = as_spelled(output.schema, form_of(output.extra, NAME))
         with_said(config, **{f"response{suffix or 'Schema'}": schema})
-    for field in ("name", "description", "strict"):
-        if getattr(output, field) is not None:
-            losses.dropped(where, field, "the dialect gives a schema none")
+    OUTPUT.note_unsupported(output, losses)
     return with_rest(config, output.extra, where, losses)

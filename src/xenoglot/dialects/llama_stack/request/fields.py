@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.codec.fields import Field, Fields, by_hand
+from xenoglot.codec.fields import Field, Fields, FieldTexts, by_hand
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.bounds import MOST_PENALTY, MOST_TOKENS, ranged
 from xenoglot.codec.requests.encode_context import EncodeContext, write_max_tokens
 from xenoglot.codec.requests.stop_strings import stop_writer
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.request import Request, Sampling
+from xenoglot.model.request import OutputFormat, Request, Sampling
 
 
 def _take_max_tokens(reader: Reader, key: str, form: JSONObject) -> JSON:
@@ -59,6 +59,10 @@ SAMPLING: Final = Fields(
     neutral={"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}},
 )
 """Sampling in `sampling_params`; of temperature, `top_p` and `top_k` the wire takes one strategy (L1)."""
+
+OUTPUT: Final = Fields(
+    OutputFormat, "$.output", ("kind", "schema"), texts=FieldTexts("the dialect gives a schema none")
+)
 
 REQUEST: Final = Fields(
     Request,

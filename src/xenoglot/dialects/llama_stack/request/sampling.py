@@ -13,7 +13,7 @@ from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
-from xenoglot.dialects.llama_stack.request.fields import SAMPLING
+from xenoglot.dialects.llama_stack.request.fields import OUTPUT, SAMPLING
 from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Sampling
 
@@ -164,9 +164,7 @@ def encode_output(output: OutputFormat | None, crossing: EncodeContext) -> JSONO
     if output is None or output.kind == "text":
         return {}
     own = own_fields(output.extra, "$.output", crossing.losses)
-    for field in ("name", "description", "strict"):
-        if getattr(output, field) is not None:
-            crossing.losses.dropped("$.output", field, "the dialect gives a schema none")
+    OUTPUT.note_unsupported(output, crossing.losses)
     schema = output.schema
     if output.kind == "json":
         crossing.losses.emulated("$.output", "kind", "written as the schema of an object")

@@ -19,7 +19,7 @@ from xenoglot.codec.schemas import closed
 from xenoglot.dialects.messages.extras import NAME, with_rest, with_said
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
 from xenoglot.dialects.messages.reasoning_effort import encode_thinking
-from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
+from xenoglot.dialects.messages.request.fields import OUTPUT, REQUEST, SAMPLING
 from xenoglot.dialects.messages.request.turn_order import WireMessage, fold_system, mend
 from xenoglot.dialects.messages.tools import drop_choice, encode_choice, encode_tools
 from xenoglot.errors import WireError
@@ -177,9 +177,7 @@ class _RequestEncoder:
             self._body["output_format"] = own
         else:
             self._body["output_config"] = {"format": own}
-        for field in ("name", "description"):
-            if getattr(output, field) is not None:
-                losses.dropped("$.output", field, "the dialect gives a schema none")
+        OUTPUT.note_unsupported(output, losses)
         if output.strict is not None:
             losses.approximated("$.output", "strict", "the dialect holds to every schema strictly")
 

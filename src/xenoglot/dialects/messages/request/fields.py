@@ -14,7 +14,7 @@ from xenoglot.codec.requests.encode_context import EncodeContext, write_max_toke
 from xenoglot.dialects.messages.extras import encode_cache, take_cache
 from xenoglot.model.content import CacheMark
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.request import Request, Sampling
+from xenoglot.model.request import OutputFormat, Request, Sampling
 
 _TIERS: Final = {
     "auto": "auto",
@@ -100,6 +100,10 @@ SAMPLING: Final = Fields(
         "top_logprobs": 0,
     },
     texts=FieldTexts(out_of_range=_out_of_range),
+)
+
+OUTPUT: Final = Fields(
+    OutputFormat, "$.output", ("kind", "schema", "strict"), texts=FieldTexts("the dialect gives a schema none")
 )
 
 REQUEST: Final = Fields(

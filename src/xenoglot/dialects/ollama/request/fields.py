@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.codec.fields import STATELESS, Field, Fields, Read, by_hand
+from xenoglot.codec.fields import STATELESS, Field, Fields, FieldTexts, Read, by_hand
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.bounds import MOST_LOGPROBS, MOST_PENALTY, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.codec.requests.encode_context import EncodeContext, write_max_tokens
 from xenoglot.codec.requests.stop_strings import take_stop
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.request import Request, Sampling
+from xenoglot.model.request import OutputFormat, Request, Sampling
 
 
 def _from(least: int, most: int) -> Read:
@@ -78,6 +78,10 @@ OPTIONS: Final = Fields(
     neutral={"logit_bias": {}},
 )
 """Sampling in `options`. What else stands there is about how the model is loaded."""
+
+OUTPUT: Final = Fields(
+    OutputFormat, "$.output", ("kind", "schema", "strict"), texts=FieldTexts("the dialect gives a schema none")
+)
 
 REQUEST: Final = Fields(
     Request,

@@ -9,7 +9,7 @@ from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.encode_context import stateless
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
 from xenoglot.dialects.ollama.reasoning_effort import encode_thinking, take_thinking
-from xenoglot.dialects.ollama.request.fields import REQUEST
+from xenoglot.dialects.ollama.request.fields import OUTPUT, REQUEST
 from xenoglot.dialects.ollama.request.options import decode_sampling, encode_sampling
 from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Request
@@ -76,9 +76,7 @@ def _output(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
     own_fields(output.extra, where, losses, FAMILY)
     if output.kind == "text":
         return {}
-    for name in ("name", "description"):
-        if getattr(output, name) is not None:
-            losses.dropped(where, name, "the dialect gives a schema none")
+    OUTPUT.note_unsupported(output, losses)
     if output.strict is not None:
         losses.approximated(where, "strict", "the server holds to every schema strictly")
     if output.kind == "json":

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.fields import Field, Fields, NestedFields, by_hand, words
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.bounds import MOST_TOKENS
-from xenoglot.codec.requests.encode_context import PREVIOUS, EncodeContext, write_max_tokens
+from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
 from xenoglot.dialects.openai.options import EFFORTS, encode_format, options, take_format
 from xenoglot.dialects.openai.sampling import TEXTS, numbers
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
@@ -45,11 +45,6 @@ def _write_output(output: OutputFormat, _form: JSONObject, context: EncodeContex
     if output.kind != "json_schema":
         return {"type": "text" if output.kind == "text" else "json_object", **own}
     return {"type": "json_schema", **encode_format(output, context), **own}
-
-
-def _take_previous(reader: Reader, key: str, form: JSONObject) -> JSON:
-    form[PREVIOUS] = key
-    return reader.take(key, str)
 
 
 SAMPLING: Final = Fields(
@@ -105,7 +100,7 @@ REQUEST: Final = Fields(
         by_hand("thinking", "reasoning", values="object"),
         by_hand("stream", "stream", values="boolean"),
         NestedFields("text", TEXT),
-        Field("previous", "previous_response_id", read=_take_previous),
+        Field("previous", "previous_response_id", read=take_previous),
         *options(NAME, "safety_identifier"),
         "sampling",
         "prompt",
