@@ -120,7 +120,7 @@ def said(*kinds: object) -> Callable[[Modules, int], Callable[[], object]]:
 def said_in_our_words(module: Modules, count: int) -> Callable[[], object]:
     turns = turns_of(module, count)
     saying = module("client.call.messages")
-    return lambda: saying.messages_of(saying.followed(turns, tuple(turns)))
+    return lambda: saying.messages_of(saying.append_turns(turns, tuple(turns)))
 
 
 def looped(module: Modules, count: int) -> Callable[[], object]:
@@ -140,7 +140,7 @@ def looped(module: Modules, count: int) -> Callable[[], object]:
     tool = type("Given", (module("tools.tool").LocalTool,), {"spec": spec, "check": lambda *_: None})()
 
     def work() -> None:
-        flow = module("tools.loop").Flow(request, [tool], module("tools.run_options").Rules()).steps()
+        flow = module("tools.loop").ToolLoop(request, [tool], module("tools.run_options").RunOptions()).steps()
         coming, told = iter(answers), cast("Any", None)
         while True:
             try:
