@@ -49,9 +49,9 @@ KNOWN: Final = {
         "Qwen/Qwen3.5-35B-A3B",
         "qwen3.5:9b",
         "Qwen/Qwen3.6-27B",
-        "XiaomiMiMo/MiMo-V2-Flash",
         "hf.co/unsloth/Qwen3.5-9B-GGUF:Q4_K_M",
     ),
+    "mimo_v2": ("XiaomiMiMo/MiMo-V2-Flash",),
     "smollm": (
         "HuggingFaceTB/SmolLM2-1.7B-Instruct",
         "HuggingFaceTB/SmolLM3-3B",

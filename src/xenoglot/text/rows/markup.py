@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from xenoglot.text.payloads.json_calls import JSONCalls
 from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.rows import invoke
@@ -28,12 +30,28 @@ _TOOLS: Final = (
 
 _QWEN_CALLS: Final = (TAGGED_FUNCTION, FUNCTION)
 _SLIPS: Final = (TAGGED_JSON, TAGGED_NAME, *FORGOTTEN)
+_EXACT: Final = Markup(
+    call=("<function=", '<function="'),
+    call_name_end=(">", '">'),
+    call_end=("</function>",),
+    parameter=("<parameter=", '<parameter="'),
+    name_end=(">", '">'),
+    parameter_end=("</parameter>",),
+    trim="nothing",
+)
+"""The same where all that stands between the tags of a parameter is its value."""
 _QWEN_TELLING: Final = ToolPromptSyntax(
     tools=(
         f"{_TOOLS}<tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n</tool_call>\n\n"
         "Strings stand as they are, on as many lines as they need; lists and objects are JSON."
     )
 )
+
+
+def _named(tag: str) -> tuple[str, ...]:
+    """Return the spellings of `tag` up to its name."""
+    return (f'<{tag} name="', f"<{tag} name='", f'<{tag}name="', f'<{tag} name = "')
+
 
 _QWEN: Final = (
     Syntax(
@@ -53,15 +71,35 @@ _QWEN: Final = (
     ),
     Syntax(
         name="qwen3_5",
-        title="Qwen 3.5 and later, MiMo V2",
+        title="Qwen 3.5 and later",
         source=f"{_HUB}Qwen/Qwen3.5-35B-A3B/blob/main/chat_template.jinja",
         note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
-        models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*", "*mimo-v2*"),
+        models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
         thoughts=(_THINK_LINE,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
+    ),
+    Syntax(
+        name="mimo_v2",
+        title="MiMo V2",
+        source="https://github.com/vllm-project/vllm/pull/58019",
+        note="As Qwen 3.5, but no line break beside a value is the tags': all of it is the value's.",
+        models=("*mimo-v2*",),
+        calls=(
+            CallSyntax(open=("<tool_call>",), close=("</tool_call>",), padding="\n", payload=_EXACT),
+            CallSyntax(open=_EXACT.call, close=("</tool_call>",), payload=replace(_EXACT, call=())),
+        ),
+        slips=_SLIPS,
+        thoughts=(_THINK_LINE,),
+        dropped=_CHATML_ENDS,
+        telling=ToolPromptSyntax(
+            tools=(
+                f"{_TOOLS}<tool_call>\n<function=NAME>\n<parameter=KEY>VALUE</parameter>\n</function>\n</tool_call>\n\n"
+                "Strings stand as they are, on as many lines as they need; lists and objects are JSON."
+            )
+        ),
     ),
     Syntax(
         name="nemotron3",
@@ -144,15 +182,18 @@ _QWEN: Final = (
         name="minicpm5",
         title="MiniCPM 5",
         source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/minicpm5xml_tool_parser.py",
-        note="A value may stand in a CDATA section. Smaller models forget the blank before `name`.",
+        note=(
+            "A value may stand in a CDATA section, the parameters in `<arguments>`. Smaller models forget the blank "
+            "before `name`."
+        ),
         models=("*minicpm5*", "minicpm-5*"),
         calls=(
             CallSyntax(
-                open=('<function name="', "<function name='", '<functionname="', f'<function{_SPACE}name="'),
+                open=(*_named("function"), f'<function{_SPACE}name="'),
                 payload=Markup(
-                    call_name_end=('">', "'>"),
-                    call_end=("</function>",),
-                    parameter=('<param name="', "<param name='", '<paramname="', f'<param{_SPACE}name="'),
+                    call_name_end=('">', "'>", '"><arguments>'),
+                    call_end=("</function>", "</arguments></function>"),
+                    parameter=(*_named("param"), f'<param{_SPACE}name="'),
                     wrappers=("properties", "arguments", "input", "parameters"),
                     name_end=('">', "'>"),
                     parameter_end=("</param>",),
