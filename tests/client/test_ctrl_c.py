@@ -108,7 +108,7 @@ def test_a_call_may_be_interrupted_anywhere(
     begun: bool,  # noqa: FBT001  a case
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loop_thread, "PATIENCE", 3600.0)  # what waits in vain is a test that hangs
+    monkeypatch.setattr(loop_thread, "CLOSE_TIMEOUT", 3600.0)  # what waits in vain is a test that hangs
     at, came, said = 0, True, list[str]()
     while came:
         at += 1
