@@ -95,7 +95,8 @@ def error_codes(client: str, kind: str, *, streamed: bool = False) -> tuple[JSON
     """Return the words by which a client of the dialect knows a failure of that kind."""
     match client:
         case "responses" if streamed:
-            return (OPENAI[kind][1] or "invalid_prompt",)
+            told = OPENAI[kind][1]
+            return ("invalid_prompt" if told is None or kind in ("not_found", "too_large") else told,)
         case "chat" | "completions" | "responses":
             return OPENAI[kind]
         case "messages":

@@ -17,6 +17,7 @@ from xenoglot.backends.remote.upstream_errors import for_client, invalid_answer,
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get
+from xenoglot.dialects.responses.errors import encode_failure
 from xenoglot.errors import WireError
 from xenoglot.gateway.endpoint.responses import retry_headers
 from xenoglot.model.events import Failed, Started
@@ -181,7 +182,8 @@ def test_a_status_that_can_be_retried(kind: str, client: str, dialect: str) -> N
 @pytest.mark.parametrize(("client", "dialect"), WITH_STATUSES)
 @pytest.mark.parametrize("kind", sorted(FINAL | {"authentication", "billing", "permission"}))
 def test_a_status_that_fails_again(kind: str, client: str, dialect: str) -> None:
-    assert not retries_whole(client, dialect, Failure(kind=kind, message="m"))  # type: ignore[arg-type]
+    retries = retries_whole(client, dialect, Failure(kind=kind, message="m"))  # type: ignore[arg-type]
+    assert retries == (kind in CLIENTS[client].get("goes_on", ()))
 
 
 def code_in_a_stream(failure: Failure) -> str:
@@ -201,11 +203,40 @@ def test_codex_retries_a_stream(kind: str) -> None:
     assert code_in_a_stream(failure) not in CLIENTS["codex"]["final_codes"]
 
 
-@pytest.mark.parametrize("kind", ["invalid_request", "context_overflow", "billing"])
+@pytest.mark.parametrize("kind", sorted(FINAL | {"authentication", "billing", "permission"}))
 def test_codex_gives_a_stream_up(kind: str) -> None:
-    """Of other kinds that fail again the code names the kind: Codex does not know it, and tries a few times more."""
+    """Of the others the code names the kind: Codex does not know it, and tries a few times more."""
     failure = Failure(kind=kind, message="m")  # type: ignore[arg-type]
-    assert code_in_a_stream(failure) in CLIENTS["codex"]["final_codes"]
+    gives_up = code_in_a_stream(failure) in CLIENTS["codex"]["final_codes"]
+    assert gives_up == (kind not in CLIENTS["codex"]["goes_on_in_streams"])
+
+
+NUMBERS = ("0", "3", "0.5", "17", "1024", "8192", "65536", "131072", "1048576", "33554432")
+"""What may stand in a message where it is put together: seconds, places, and the usual sizes."""
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_what_fails_again_does_not_whatever_its_numbers_are(pattern: str, number: str) -> None:
+    messages = {place: message.replace("...", number) for place, kind, message in written() if kind in FINAL}
+    assert {place: message for place, message in messages.items() if re.search(pattern, message)} == {}
+
+
+@pytest.mark.parametrize("number", [*NUMBERS, "429", "502"])
+@pytest.mark.parametrize("name", [name for name, client in CLIENTS.items() if "never" in client])
+def test_what_can_be_retried_is_not_given_up_whatever_its_numbers_are(name: str, number: str) -> None:
+    messages = {place: message.replace("...", number) for place, kind, message in written() if kind in TRANSIENT}
+    assert len(messages) > 10
+    never = CLIENTS[name]["never"]
+    assert {place: message for place, message in messages.items() if re.search(never, message)} == {}
+
+
+@pytest.mark.parametrize("kind", [*TRANSIENT, *sorted(FINAL)])
+def test_a_message_says_when_to_retry_only_where_that_helps(kind: str) -> None:
+    """Clients retry after `try again in`, and Codex waits for as long as that says."""
+    failure = Failure(kind=kind, message="m", retry_after=3.0)  # type: ignore[arg-type]
+    message = str(encode_failure(failure)["message"])
+    assert message.endswith("m Please try again in 3s." if kind in TRANSIENT else "m")
 
 
 SCOPE = Scope(name="model:m", requests=(Window(amount=1, seconds=60),), tokens=(Window(amount=10, seconds=60),))

@@ -190,7 +190,7 @@ def test_errors_inside_an_answer(error: JSONObject | None, kind: FailureKind) ->
 
 @pytest.mark.parametrize("kind", STATUS)
 def test_a_failure_keeps_its_kind(kind: FailureKind) -> None:
-    """The code alone tells a client what to do, so it must tell the kind."""
+    """The code tells a client what to do, and with the type beside it the kind."""
     error = encode_failure(Failure(kind=kind, message="no"))
     assert read_failure({"error": error}).kind == kind
 

@@ -19,16 +19,23 @@ if TYPE_CHECKING:
     from xenoglot.model.failure import FailureKind
     from xenoglot.model.json import JSON, JSONObject
 
+_REFUSED = "invalid_prompt"
 _CODES: dict[str, FailureKind] = {
     "server_error": "internal",
-    "invalid_prompt": "invalid_request",
+    _REFUSED: "invalid_request",
     "cyber_policy": "permission",
     "usage_not_included": "billing",
 }
 """What a code says inside an answer, beside those of the family; those of images all blame the request."""
 
-_WORDS: dict[FailureKind, str] = {"invalid_request": "invalid_prompt"}
-"""The code for a kind of failure for which the family has none."""
+_REFUSALS: frozenset[FailureKind] = frozenset({"invalid_request", "not_found", "too_large", "unsupported"})
+"""The kinds that have one code inside an answer, and the family's code as `type` beside it.
+
+Codex retries after every code that it does not know, and these requests fail again.
+"""
+
+_FINAL: frozenset[FailureKind] = _REFUSALS | {"context_overflow"}
+"""The kinds of failures after which it is of no use to wait."""
 
 _OK = 200
 _TOLD = {"code", "message"}
@@ -59,6 +66,9 @@ def read_failure(body: JSON) -> Failure:
         failure = replace(failure, details=None)
     code = failure.code or ""
     kind = "invalid_request" if "image" in code else _CODES.get(code)
+    if code == _REFUSED and "type" in said:
+        typed = family.decode_error(200, {"error": said | {"code": said["type"]}}).kind
+        kind = typed if typed in _REFUSALS else kind
     return replace(failure, kind=kind) if kind is not None and failure.kind == "upstream" else failure
 
 
@@ -71,7 +81,10 @@ def encode_failure(failure: Failure) -> JSONObject:
         return {"code": failure.code, "message": failure.message}
     error = family.encode_error(replace(failure, details=None))[1]["error"]
     code = failure.code if own and failure.code is not None and _means(failure.code, failure) else error["code"]
-    return {"code": code or _WORDS.get(failure.kind, "server_error"), "message": _message(failure, error["message"])}
+    message = _message(failure, error["message"])
+    if failure.kind in _REFUSALS:
+        return {"code": _REFUSED, "message": message} | ({} if code is None else {"type": code})
+    return {"code": code or "server_error", "message": message}
 
 
 def _means(code: str, failure: Failure) -> bool:
@@ -80,6 +93,6 @@ def _means(code: str, failure: Failure) -> bool:
 
 
 def _message(failure: Failure, message: str) -> str:
-    if failure.retry_after is None or WAIT in message:
+    if failure.retry_after is None or failure.kind in _FINAL or WAIT in message:
         return message
     return f"{message} Please {WAIT} {failure.retry_after:g}s."
