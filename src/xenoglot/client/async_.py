@@ -8,10 +8,10 @@ from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
 from xenoglot.client.call.embedding import embedding_request
 from xenoglot.client.call.execute import CallExecutor, RawCall, seconds
 from xenoglot.client.call.messages import append_turns
-from xenoglot.client.call.open_upstream import UpstreamOptions
 from xenoglot.client.call.operation import decoded
 from xenoglot.client.call.retry import ONCE, USUAL, ClientEnvironment, RetryLoop
 from xenoglot.client.call.upstream_connection import ClientUpstream
+from xenoglot.client.client_options import ClientSettings
 from xenoglot.client.results.result import EmbeddingReply
 from xenoglot.errors import ConfigurationError
 from xenoglot.policy.retry import Retry
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    from xenoglot.backends.http.timeouts import Deadlines
-    from xenoglot.backends.wrappers.emulation_settings import Emulation
     from xenoglot.client.call.attempt import StartedAnswer
-    from xenoglot.client.call.execute import OnLoss, Timeout
+    from xenoglot.client.call.execute import Timeout
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.open_upstream import Upstream
     from xenoglot.client.call.options import ModelOptions, Options
     from xenoglot.client.call.tools import AnyTool
-    from xenoglot.client.results.costs import Cost, Prices
+    from xenoglot.client.client_options import ClientOptions
+    from xenoglot.client.results.costs import Cost
     from xenoglot.client.results.parsed import Parsed
     from xenoglot.client.results.result import OperationReply, Reply
     from xenoglot.client.tool_loop.run import AsyncRunStream
@@ -65,43 +64,20 @@ class AsyncClient:
     The client belongs to the event loop of its first call. No connection is opened before that call.
     """
 
-    def __init__(  # noqa: PLR0913  one argument for each thing in which upstreams differ
-        self,
-        upstream: Upstream = None,
-        *,
-        model: str | None = None,
-        dialect: str | None = None,
-        key: str | None = None,
-        key_env: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        settings: Mapping[str, str] | None = None,
-        deadlines: Deadlines | None = None,
-        retry: Retry | None = None,
-        on_loss: OnLoss = "warn",
-        proxy: str | None = "environment",
-        text_syntax: str | None = None,
-        emulate: Emulation | None = None,
-        prices: Prices | None = None,
-        world: ClientEnvironment | None = None,
-    ) -> None:
+    def __init__(self, upstream: Upstream = None, **options: Unpack[ClientOptions]) -> None:
         """Create a client.
 
         Raises:
             ConfigurationError: there is no such provider or dialect, or a key or a setting is missing.
         """
-        connection = ClientUpstream(
-            upstream,
-            UpstreamOptions(dialect=dialect, key=key, key_env=key_env, headers=headers, settings=settings),
-            model=model,
-            deadlines=deadlines,
-            proxy=proxy,
-            syntax=text_syntax,
-            emulate=emulate,
-        )
+        settings = ClientSettings(**options)
+        connection = ClientUpstream(upstream, settings)
+        retry = settings.retry
         if not isinstance(retry, Retry | None):
             raise ConfigurationError(f"`retry`: found a `{type(retry).__name__}`; expected a `Retry`")
-        tries = RetryLoop(retry or (ONCE if connection.address is None else USUAL), world or ClientEnvironment())
-        self._calling = CallExecutor(connection, tries, on_loss, prices)
+        usual = ONCE if connection.address is None else USUAL
+        tries = RetryLoop(retry or usual, settings.world or ClientEnvironment())
+        self._calling = CallExecutor(connection, tries, settings.on_loss, settings.prices)
 
     async def complete(self, messages: Messages, **options: Unpack[Options]) -> Reply:
         """Return the complete answer to `messages`.

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from types import TracebackType
 
-    from xenoglot.backends.http.timeouts import Deadlines
-    from xenoglot.backends.wrappers.emulation_settings import Emulation
-    from xenoglot.client.call.execute import OnLoss, Timeout
+    from xenoglot.client.call.execute import Timeout
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.open_upstream import Upstream
     from xenoglot.client.call.options import ModelOptions, Options
-    from xenoglot.client.call.retry import ClientEnvironment
     from xenoglot.client.call.tools import AnyTool
-    from xenoglot.client.results.costs import Cost, Prices
+    from xenoglot.client.client_options import ClientOptions
+    from xenoglot.client.results.costs import Cost
     from xenoglot.client.results.parsed import Parsed
     from xenoglot.client.results.result import EmbeddingReply, OperationReply, Reply
     from xenoglot.client.tool_loop.run import RunStream
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.rerank import Ranking
     from xenoglot.model.response import Usage
-    from xenoglot.policy.retry import Retry
     from xenoglot.tools.result import RunResult
 
 T = TypeVar("T")
@@ -50,48 +47,13 @@ class Client:
     After a fork it opens new connections.
     """
 
-    def __init__(  # noqa: PLR0913  one argument for each thing in which upstreams differ
-        self,
-        upstream: Upstream = None,
-        *,
-        model: str | None = None,
-        dialect: str | None = None,
-        key: str | None = None,
-        key_env: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        settings: Mapping[str, str] | None = None,
-        deadlines: Deadlines | None = None,
-        retry: Retry | None = None,
-        on_loss: OnLoss = "warn",
-        proxy: str | None = "environment",
-        text_syntax: str | None = None,
-        emulate: Emulation | None = None,
-        prices: Prices | None = None,
-        world: ClientEnvironment | None = None,
-    ) -> None:
+    def __init__(self, upstream: Upstream = None, **options: Unpack[ClientOptions]) -> None:
         """Create a client.
 
         Raises:
             ConfigurationError: there is no such provider or dialect, or a key or a setting is missing.
         """
-        self._make = partial(
-            AsyncClient,
-            upstream,
-            model=model,
-            dialect=dialect,
-            key=key,
-            key_env=key_env,
-            headers=headers,
-            settings=settings,
-            deadlines=deadlines,
-            retry=retry,
-            on_loss=on_loss,
-            proxy=proxy,
-            text_syntax=text_syntax,
-            emulate=emulate,
-            prices=prices,
-            world=world,
-        )
+        self._make = partial(AsyncClient, upstream, **options)
         self._client = self._make()
         self._portal = self._open()
 

@@ -12,8 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import Backend
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.backends.operation import handler_of
 from xenoglot.backends.remote.target_rules import TargetRule, Targets
+from xenoglot.backends.wrappers.emulation_settings import Emulation
 from xenoglot.client.call.options import headers_of
 from xenoglot.codec.dialect import Dialect, Headers
 from xenoglot.codec.glob import matches
@@ -103,13 +105,21 @@ def _first(known: Sequence[tuple[tuple[str, ...], T]], model: str) -> T | None:
 
 
 class UpstreamOptions(Struct, frozen=True, kw_only=True):
-    """Options of an upstream besides its address."""
+    """Options of an upstream besides its address; see `AsyncClient`.
+
+    `dialect`, the keys, `headers` and `settings` apply to servers only, the others to every upstream.
+    """
 
     dialect: str | None = None
     key: str | None = None
     key_env: str | None = None
     headers: Mapping[str, str] | None = None
     settings: Mapping[str, str] | None = None
+    model: str | None = None
+    deadlines: Deadlines | None = None
+    proxy: str | None = "environment"
+    text_syntax: str | None = None
+    emulate: Emulation | None = None
 
     def __repr__(self) -> str:
         """Omit keys and headers, as above."""

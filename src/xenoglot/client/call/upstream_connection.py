@@ -23,42 +23,37 @@ if TYPE_CHECKING:
     from xenoglot.client.call.open_upstream import BackendOpener, Upstream, UpstreamOptions
 
 
+_TYPES: Mapping[str, type] = {"deadlines": Deadlines, "proxy": str, "emulate": Emulation}
+"""Options whose types are checked; `None` is allowed."""
+
+
 class ClientUpstream:
     """The upstream of a client.
 
-    `syntax` and `emulate` control how its answers are parsed; `None` selects the defaults of the upstream and model.
+    `text_syntax` and `emulate` of its options control how its answers are parsed; `None` selects the defaults of the
+    upstream and model.
     """
 
-    def __init__(  # noqa: PLR0913  what a client says of its upstream
-        self,
-        upstream: Upstream,
-        naming: UpstreamOptions,
-        *,
-        model: str | None,
-        deadlines: Deadlines | None,
-        proxy: str | None,
-        syntax: str | None,
-        emulate: Emulation | None,
-    ) -> None:
+    def __init__(self, upstream: Upstream, options: UpstreamOptions) -> None:
         """Raise `ConfigurationError` for an upstream that cannot be called."""
-        _check(upstream, {"deadlines": (deadlines, Deadlines), "proxy": (proxy, str), "emulate": (emulate, Emulation)})
-        self.address: Address | None = address_of(upstream, naming) if isinstance(upstream, str) else None
-        if self.address is None and any(value is not None for value in _fields(naming)):
+        _check(upstream, options)
+        self.address: Address | None = address_of(upstream, options) if isinstance(upstream, str) else None
+        if self.address is None and any(value is not None for value in _server_options(options)):
             raise ConfigurationError("`dialect`, keys, `headers` and `settings` are of servers: name one, or its URL")
-        if syntax not in (None, AUTO, OFF, *names()):
+        if options.text_syntax not in (None, AUTO, OFF, *names()):
             raise ConfigurationError(
-                f"`text_syntax`: there is none called `{syntax}`; there are: auto, off, {', '.join(names())}"
+                f"`text_syntax`: found `{options.text_syntax}`; expected one of auto, off, {', '.join(names())}"
             )
         self._upstream = upstream
-        self._model = model
-        self._deadlines = deadlines
+        self._model = options.model
+        self._deadlines = options.deadlines
         self._proxy = (
             None
             if self.address is None or self.address.socket_path
-            else proxy_for(self.address.base_url, proxy, os.environ)
+            else proxy_for(self.address.base_url, options.proxy, os.environ)
         )
-        self._syntax = syntax
-        self._emulate = emulate or Emulation()
+        self._syntax = options.text_syntax
+        self._emulate = options.emulate or Emulation()
         self._stack = AsyncExitStack()
         self._lock = asyncio.Lock()
         self._transport: Transport | None = None
@@ -142,15 +137,16 @@ class ClientUpstream:
         return await self._stack.enter_async_context(opening())
 
 
-def _fields(naming: UpstreamOptions) -> tuple[object, ...]:
-    return (naming.dialect, naming.key, naming.key_env, naming.headers, naming.settings)
+def _server_options(options: UpstreamOptions) -> tuple[object, ...]:
+    return (options.dialect, options.key, options.key_env, options.headers, options.settings)
 
 
-def _check(upstream: object, said: Mapping[str, tuple[object, type]]) -> None:
+def _check(upstream: object, options: UpstreamOptions) -> None:
     """Check the types of arguments. Raises `ConfigurationError`."""
     if not (upstream is None or isinstance(upstream, str | Backend) or callable(upstream)):
         found = type(upstream).__name__
         raise ConfigurationError(f"`upstream`: found a `{found}`; expected a name, a URL or a backend")
-    for name, (value, kind) in said.items():
+    for name, kind in _TYPES.items():
+        value = getattr(options, name)
         if not isinstance(value, kind | None):
             raise ConfigurationError(f"`{name}`: found a `{type(value).__name__}`; expected a `{kind.__name__}`")
