@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
@@ -15,9 +16,6 @@ from xenoglot.moved_modules import renamed
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.function.function_schema import Signature, checked_name, name_of, read_signature
 from xenoglot.tools.tool_output import ToolError, ToolOutput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Approval", "FunctionTool", "LocalTool", "SchemaTool", "ToolContext", "ToolError", "ToolOutput", "tool"]
 
@@ -63,6 +61,44 @@ class LocalTool:
         raise NotImplementedError
 
 
+class ToolOptions(TypedDict, total=False):
+    """Keyword options of every local tool; see `LocalTool`."""
+
+    needs_approval: bool
+    time_limit: float | None
+    exclusive: bool
+
+
+class SchemaToolOptions(ToolOptions, total=False):
+    """Keyword options of a `SchemaTool`. `asynchronous` is read from the function by default."""
+
+    asynchronous: bool | None
+    check: Callable[[JSONObject], None] | None
+
+
+class FunctionToolOptions(ToolOptions, total=False):
+    """Keyword options of `tool`. `name` and `description` are read from the function by default."""
+
+    name: str | None
+    description: str | None
+
+
+class _ToolSettings(Struct, frozen=True, kw_only=True):
+    needs_approval: bool = False
+    time_limit: float | None = None
+    exclusive: bool = False
+
+
+class _SchemaToolSettings(_ToolSettings, frozen=True, kw_only=True):
+    asynchronous: bool | None = None
+    check: Callable[[JSONObject], None] | None = None
+
+
+class _FunctionToolSettings(_ToolSettings, frozen=True, kw_only=True):
+    name: str | None = None
+    description: str | None = None
+
+
 class SchemaTool(LocalTool):
     """A tool with a given `spec`; `function(arguments, context)` runs it, `check(arguments)` validates them before.
 
@@ -70,25 +106,18 @@ class SchemaTool(LocalTool):
         ConfigurationError: not a valid tool name.
     """
 
-    def __init__(  # noqa: PLR0913  each is a setting of the tool, and named
-        self,
-        spec: Tool,
-        function: Callable[[JSONObject, ToolContext], object],
-        *,
-        needs_approval: bool = False,
-        time_limit: float | None = None,
-        exclusive: bool = False,
-        asynchronous: bool | None = None,
-        check: Callable[[JSONObject], None] | None = None,
+    def __init__(
+        self, spec: Tool, function: Callable[[JSONObject, ToolContext], object], **options: Unpack[SchemaToolOptions]
     ) -> None:
+        settings = _SchemaToolSettings(**options)
         checked_name(spec.name)
         self.spec = spec
-        self.needs_approval = needs_approval
-        self.time_limit = time_limit
-        self.exclusive = exclusive
-        self.asynchronous = is_asynchronous(function) if asynchronous is None else asynchronous
+        self.needs_approval = settings.needs_approval
+        self.time_limit = settings.time_limit
+        self.exclusive = settings.exclusive
+        self.asynchronous = is_asynchronous(function) if settings.asynchronous is None else settings.asynchronous
         self._function = function
-        self._check = check
+        self._check = settings.check
 
     def check(self, arguments: JSONObject) -> None:
         """Call the given check."""
@@ -103,23 +132,15 @@ class SchemaTool(LocalTool):
 class FunctionTool(LocalTool, Generic[_P, _R]):
     """A typed function as a tool; called, it is the function itself. See `tool`."""
 
-    def __init__(  # noqa: PLR0913  as above
-        self,
-        function: Callable[_P, _R],
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        needs_approval: bool = False,
-        time_limit: float | None = None,
-        exclusive: bool = False,
-    ) -> None:
+    def __init__(self, function: Callable[_P, _R], **options: Unpack[FunctionToolOptions]) -> None:
+        settings = _FunctionToolSettings(**options)
         self.function = function
-        self.needs_approval = needs_approval
-        self.time_limit = time_limit
-        self.exclusive = exclusive
+        self.needs_approval = settings.needs_approval
+        self.time_limit = settings.time_limit
+        self.exclusive = settings.exclusive
         self.asynchronous = is_asynchronous(function)
-        self._name = name_of(function, name)
-        self._description = description
+        self._name = name_of(function, settings.name)
+        self._description = settings.description
         functools.update_wrapper(self, function, updated=())
         if not _is_method(function):  # a method is read when it is bound: until then it takes `self`
             self.signature  # noqa: B018  a mistake is told where the function stands
@@ -174,38 +195,15 @@ def tool(function: Callable[_P, _R], /) -> FunctionTool[_P, _R]: ...
 
 
 @overload
-def tool(
-    function: Callable[_P, _R],
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    needs_approval: bool = False,
-    time_limit: float | None = None,
-    exclusive: bool = False,
-) -> FunctionTool[_P, _R]: ...
+def tool(function: Callable[_P, _R], /, **options: Unpack[FunctionToolOptions]) -> FunctionTool[_P, _R]: ...
 
 
 @overload
+def tool(**options: Unpack[FunctionToolOptions]) -> Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]: ...
+
+
 def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    needs_approval: bool = False,
-    time_limit: float | None = None,
-    exclusive: bool = False,
-) -> Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]: ...
-
-
-def tool(  # noqa: PLR0913  each is a setting of the tool, and named
-    function: Callable[_P, _R] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    needs_approval: bool = False,
-    time_limit: float | None = None,
-    exclusive: bool = False,
+    function: Callable[_P, _R] | None = None, /, **options: Unpack[FunctionToolOptions]
 ) -> FunctionTool[_P, _R] | Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]:
     """Make a tool of a typed function: as a decorator, with or without options, or as a function.
 
@@ -217,18 +215,12 @@ def tool(  # noqa: PLR0913  each is a setting of the tool, and named
         ConfigurationError: not a valid tool name, a variadic parameter, or a parameter of a type that cannot be read
             from JSON.
     """
+    time_limit = _FunctionToolSettings(**options).time_limit
     if time_limit is not None and not time_limit > 0:
         raise ConfigurationError(f"`time_limit`: found {time_limit}; expected more than 0 seconds, or `None`")
 
     def made(function: Callable[_P, _R]) -> FunctionTool[_P, _R]:
-        return FunctionTool(
-            function,
-            name=name,
-            description=description,
-            needs_approval=needs_approval,
-            time_limit=time_limit,
-            exclusive=exclusive,
-        )
+        return FunctionTool(function, **options)
 
     return made if function is None else made(function)
 

@@ -13,7 +13,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, TypedDict, TypeVar, Unpack, overload
+
+from msgspec import Struct
 
 from xenoglot.codec.requests.names import fit
 from xenoglot.errors import ConfigurationError
@@ -26,8 +29,6 @@ from xenoglot.tools.tool_output import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from concurrent.futures import Future
-    from pathlib import Path
-    from typing import TextIO
 
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.tools.context import ToolContext
@@ -48,21 +49,37 @@ TIMEOUT: Final = 30.0
 LIST, READ = "mcp_list_resources", "mcp_read_resource"
 
 
-def mcp_tools(  # noqa: PLR0913  each is a setting, and named
-    command: Sequence[str] | None = None,
-    *,
-    url: str | None = None,
-    name: str | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    servers: Mapping[str, McpServer] | None = None,
-    file: str | Path | None = None,
-    needs_approval: bool = False,
-    time_limit: float | None = TIME_LIMIT,
-    patience: float = TIMEOUT,
-    log: TextIO | None = None,
-) -> McpTools:
+class McpOptions(TypedDict, total=False):
+    """Keyword options of `mcp_tools`: one server, or several; and those of all tools."""
+
+    url: str | None
+    name: str | None
+    env: Mapping[str, str] | None
+    cwd: str | None
+    headers: Mapping[str, str] | None
+    servers: Mapping[str, McpServer] | None
+    file: str | Path | None
+    needs_approval: bool
+    time_limit: float | None
+    patience: float
+    log: TextIO | None
+
+
+class _McpSettings(Struct, frozen=True, kw_only=True):
+    url: str | None = None
+    name: str | None = None
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+    headers: Mapping[str, str] | None = None
+    servers: Mapping[str, McpServer] | None = None
+    file: str | Path | None = None
+    needs_approval: bool = False
+    time_limit: float | None = TIME_LIMIT
+    patience: float = TIMEOUT
+    log: TextIO | None = None
+
+
+def mcp_tools(command: Sequence[str] | None = None, **options: Unpack[McpOptions]) -> McpTools:
     """Return the tools of a server that is started by `command`, or runs at `url`; or of several.
 
     Several servers are named by `servers`, or in a `file` of the form `{"mcpServers": ...}`. Enter the result by `async
@@ -75,25 +92,32 @@ def mcp_tools(  # noqa: PLR0913  each is a setting, and named
     Raises:
         ConfigurationError: no server is named, or the file is unreadable; on entry: a server does not answer.
     """
-    named = dict(servers or {})
-    if file is not None:
-        named |= read_servers(file)
-    if command is not None or url is not None:
+    settings = _McpSettings(**options)
+    named = dict(settings.servers or {})
+    if settings.file is not None:
+        named |= read_servers(settings.file)
+    if command is not None or settings.url is not None:
         words = list(command or ())
         one = McpServer(
             command=words[0] if words else None,
             args=tuple(words[1:]),
-            env=dict(env or {}),
-            cwd=cwd,
-            url=url,
-            headers=dict(headers or {}),
+            env=dict(settings.env or {}),
+            cwd=settings.cwd,
+            url=settings.url,
+            headers=dict(settings.headers or {}),
         )
-        named[name or ""] = one
-    if not named and file is None:
+        named[settings.name or ""] = one
+    if not named and settings.file is None:
         raise ConfigurationError("mcp_tools: name a server by its command, its `url`, `servers` or a `file`")
     for called, server in named.items():
         checked(server, f"mcp_tools: the server `{called}`" if called else "mcp_tools")
-    return McpTools(named, needs_approval=needs_approval, time_limit=time_limit, patience=patience, log=log)
+    return McpTools(
+        named,
+        needs_approval=settings.needs_approval,
+        time_limit=settings.time_limit,
+        patience=settings.patience,
+        log=settings.log,
+    )
 
 
 class McpTools(Sequence[LocalTool]):
