@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.wrappers.emulation_settings import Emulate
+    from xenoglot.backends.local_models.adapt import LocalModelOptions
 
 _ARGUMENTS = {"server.host": "host", "server.port": "port", "keys.env[0]": "client_key_env"}
 
 
-def serve(  # noqa: PLR0913  what a model is, and where it is served
-    model: Any,  # noqa: ANN401  what it is, is found out
+def serve(
+    model: Any,  # noqa: ANN401  its type is detected by `backend_of`
     *,
-    tokenizer: Any = None,  # noqa: ANN401  the same
-    name: str | None = None,
-    prompts: bool | None = None,
-    text_syntax: str = "auto",
-    emulate: Emulate | None = None,
     host: str = "127.0.0.1",
     port: int = 8080,
     client_key_env: str | None = None,
+    **options: Unpack[LocalModelOptions],
 ) -> None:
     """Serve `model` in every dialect until a signal ends it, as `xenoglot serve` does.
 
@@ -49,9 +45,8 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
     from xenoglot.gateway.process.serve import serve as serve_config  # noqa: PLC0415
     from xenoglot.gateway.process.single_backend import single_backend  # noqa: PLC0415
 
-    backend = backend_of(
-        model, tokenizer=tokenizer, name=name, prompts=prompts, text_syntax=text_syntax, emulate=emulate
-    )
+    options.setdefault("text_syntax", "auto")
+    backend = backend_of(model, **options)
     keys = {} if client_key_env is None else {"keys": {"env": [client_key_env]}}
     config = check({"server": {"host": host, "port": port}, **keys}, os.environ, "xenoglot.serve", _ARGUMENTS)
     serve_config(config, say=_say, assemble=single_backend(backend))

@@ -9,6 +9,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.bulk.batches import Batch, ids, numbers, until
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome
@@ -68,7 +69,7 @@ def batch(tmp_path: Path) -> Generator[Batch]:
 
 async def run(batch: Batch, asker: Asker, rules: RunnerSettings = RunnerSettings(retry=AT_ONCE)) -> Runner:  # noqa: B008  it is frozen
     with batch.journal() as journal:
-        runner = Runner(asker, journal, rules, chance=lambda: 0.0)
+        runner = Runner(asker, journal, replace(rules, chance=lambda: 0.0))
         await runner.run(batch.tasks())
     return runner
 
@@ -171,7 +172,7 @@ async def test_a_server_that_is_down_is_not_asked_for_ever(batch: Batch, answere
         return failed_line(line, next(failures)) if len(asker.asked) >= answered else await asker(line)
 
     with batch.journal() as journal:
-        runner = Runner(ask, journal, RunnerSettings(retry=AT_ONCE), clock=lambda: now)
+        runner = Runner(ask, journal, RunnerSettings(retry=AT_ONCE, clock=lambda: now))
         await runner.run(batch.tasks())
     assert runner.stopped is not None
     assert runner.stopped.endswith("the last failure: nobody there")
@@ -274,7 +275,7 @@ async def test_a_disk_that_is_full_ends_the_run(batch: Batch, monkeypatch: pytes
 async def test_no_more_are_asked_in_a_minute_than_may_be(batch: Batch) -> None:
     asker, now = Asker(), 0.0
     with batch.journal() as journal:
-        runner = Runner(asker, journal, RunnerSettings(requests_per_minute=20), clock=lambda: now)
+        runner = Runner(asker, journal, RunnerSettings(requests_per_minute=20, clock=lambda: now))
         going = asyncio.create_task(runner.run(batch.tasks()))
         await until(lambda: len(asker.asked) >= 20 and not asker.under_way)
         assert len(asker.asked) == 20

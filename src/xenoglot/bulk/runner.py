@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from math import isinf
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,7 +29,7 @@ from xenoglot.policy.failure_policy import judge
 from xenoglot.policy.retry import Retry, delay
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Iterator
 
     from xenoglot.bulk.journal import Journal
     from xenoglot.bulk.rate_control import Ticket
@@ -56,13 +57,15 @@ _NO_SERVER = frozenset({None, "connect"})
 
 
 class RunnerSettings(Struct, frozen=True, kw_only=True):
-    """Settings of a run: concurrency, rates, and the timeout of a line."""
+    """Settings of a run: concurrency, rates, timeout and retries of a line; clock and random source."""
 
     concurrency: int = 8
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     timeout: float = 600.0
     retry: Retry = LONG_RETRY
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
 
 
 class Task(NamedTuple):
@@ -75,15 +78,13 @@ class Task(NamedTuple):
 class Runner:
     """One run. `ask` attempts a line once; `heard` is called for each answered line, after it is written."""
 
-    def __init__(  # noqa: PLR0913  what a run is made of
+    def __init__(
         self,
         ask: Callable[[BatchLine], Awaitable[LineReport]],
         journal: Journal,
         rules: RunnerSettings,
         *,
         heard: Callable[[LineReport], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         self.stopped: str | None = None
         """Why the run ends before its last line, if it does."""
@@ -91,8 +92,8 @@ class Runner:
         self._journal = journal
         self._rules = rules
         self._on_answer = heard
-        self._clock = clock
-        self._chance = chance
+        self._clock = rules.clock
+        self._chance = rules.chance
         self._pace = RateControl(
             rules.concurrency,
             requests_per_minute=rules.requests_per_minute,

@@ -11,7 +11,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -56,14 +56,16 @@ class CommandResult(Struct, frozen=True, kw_only=True):
     leftover_processes: int
 
 
-async def run_to_end(  # noqa: PLR0913  each is said at the one place that calls it
-    command: str,
-    *,
-    folder: str,
-    environ: Mapping[str, str],
-    seconds: float,
-    progress: Callable[[str], None],
-    redactor: Redactor,
+class CommandEnvironment(NamedTuple):
+    """What all commands share: the working folder, the environment variables, and the redactor of their output."""
+
+    folder: str
+    variables: Mapping[str, str]
+    redactor: Redactor
+
+
+async def run_to_end(
+    command: str, environment: CommandEnvironment, *, seconds: float, progress: Callable[[str], None]
 ) -> CommandResult:
     """Run a command, and return how it went; all of its processes are gone by then, also where this is cancelled.
 
@@ -80,8 +82,8 @@ async def run_to_end(  # noqa: PLR0913  each is said at the one place that calls
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            cwd=folder,
-            env=environ,
+            cwd=environment.folder,
+            env=environment.variables,
             start_new_session=True,
         )
     )
@@ -89,7 +91,7 @@ async def run_to_end(  # noqa: PLR0913  each is said at the one place that calls
     keeper = starting.result()
     assert keeper.stdin is not None  # noqa: S101  it was asked for
     kept = HeadTail(LONGEST)
-    reading = asyncio.ensure_future(_read(keeper, StreamRedactor(redactor), kept, progress))
+    reading = asyncio.ensure_future(_read(keeper, StreamRedactor(environment.redactor), kept, progress))
     try:
         done, _ = await asyncio.wait({reading}, timeout=0 if cancelled else seconds)
     finally:  # its input ends: the keeper ends what still runs
@@ -199,9 +201,7 @@ class RunTool:
     def __init__(
         self, folder: str, environ: Mapping[str, str], redactor: Redactor | None = None, seconds: float = SECONDS
     ) -> None:
-        self._folder = folder
-        self._environ = environ
-        self._redactor = redactor or Redactor()
+        self._environment = CommandEnvironment(folder, environ, redactor or Redactor())
         self._seconds = seconds
 
     async def run(self, context: ToolContext, command: str, seconds: float | None = None) -> ToolOutput:
@@ -220,11 +220,9 @@ class RunTool:
         try:
             made = await run_to_end(
                 command,
-                folder=self._folder,
-                environ=self._environ,
+                self._environment,
                 seconds=limit,
                 progress=context.progress,
-                redactor=self._redactor,
             )
         except (OSError, ValueError) as error:  # too long an argument; the folder is gone; half a character
             raise ToolError(f"the command could not be started: {type(error).__name__}") from None

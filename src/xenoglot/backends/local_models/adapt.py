@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeGuard, Unpack
+
+from msgspec import Struct
 
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.async_engine import Templated
@@ -13,12 +15,12 @@ from xenoglot.backends.local_models.function_parameters import NAMES, required_o
 from xenoglot.backends.local_models.prompt_function import Prompted, takes_prompt
 from xenoglot.backends.local_models.text_output import reading
 from xenoglot.backends.local_models.transformers import Transformers
+from xenoglot.backends.wrappers.emulation_settings import Emulate
 from xenoglot.errors import ConfigurationError
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.wrappers.emulation_settings import Emulate
 
 _BACKEND: Final = ("answer", "count", "models", "aclose")
 _PIPELINE: Final = ("task", "model", "tokenizer")
@@ -31,15 +33,25 @@ _EXPECTED: Final = (
 )
 
 
-def backend_of(  # noqa: PLR0913  what a model is, and how it is read
-    model: Any,  # noqa: ANN401  to find out what it is, is the point
-    *,
-    tokenizer: Any = None,  # noqa: ANN401  the same
-    name: str | None = None,
-    prompts: bool | None = None,
-    text_syntax: str = OFF,
-    emulate: Emulate | None = None,
-) -> Backend:
+class LocalModelOptions(TypedDict, total=False):
+    """Keyword options of `backend_of`."""
+
+    tokenizer: Any
+    name: str | None
+    prompts: bool | None
+    text_syntax: str
+    emulate: Emulate | None
+
+
+class _LocalModelSettings(Struct, frozen=True, kw_only=True):
+    tokenizer: Any = None
+    name: str | None = None
+    prompts: bool | None = None
+    text_syntax: str = OFF
+    emulate: Emulate | None = None
+
+
+def backend_of(model: Any, **options: Unpack[LocalModelOptions]) -> Backend:  # noqa: ANN401  its type is detected here
     """Return the backend that `model` makes.
 
     A function is given a prompt where `prompts` says so, else where its first parameter is annotated as a `str`, or is
@@ -50,9 +62,12 @@ def backend_of(  # noqa: PLR0913  what a model is, and how it is read
     Raises:
         ConfigurationError: it is nothing that can be served, there is no such syntax, or an extra is not installed.
     """
+    settings = _LocalModelSettings(**options)
     if _is_backend(model):
         return model
-    return reading(_made(model, tokenizer, name, prompts, special_tokens=text_syntax != OFF), text_syntax, emulate)
+    syntax = settings.text_syntax
+    made = _made(model, settings.tokenizer, settings.name, settings.prompts, special_tokens=syntax != OFF)
+    return reading(made, syntax, settings.emulate)
 
 
 def _made(model: Any, tokenizer: Any, name: str | None, prompts: bool | None, *, special_tokens: bool) -> Backend:  # noqa: ANN401, FBT001  see `backend_of`

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
 from xenoglot.backends.wrappers.emulation_settings import Emulate
-from xenoglot.backends.wrappers.json_retry import JSONRetry
+from xenoglot.backends.wrappers.json_retry import JSONCall, JSONRetry
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import Failed
@@ -63,9 +63,8 @@ class JSONBackend:
         if schema is None or not asked.judged:
             return _read(answer, asked.reading(call.losses))
         if self._policy.retries and call.request.prompt is None:
-            insisting = JSONRetry(
-                answer, shaped, asked, schema, self._call_backend, self._policy.retries, self._policy.lenient
-            )
+            request = JSONCall(shaped, asked, schema)
+            insisting = JSONRetry(answer, request, self._call_backend, self._policy)
             return EventAnswer(
                 batches=insisting.batches, aclose=insisting.aclose, limits=answer.limits, request_id=answer.request_id
             )

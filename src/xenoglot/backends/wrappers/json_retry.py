@@ -6,7 +6,7 @@ A failed stream, a refusal and an answer that was cut are final: asking again wo
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from xenoglot.backends.backend import Call, EventAnswer
+    from xenoglot.backends.wrappers.emulation_settings import Emulate
     from xenoglot.model.content import Part
     from xenoglot.model.response import Usage
     from xenoglot.text.json.prompting import JSONPrompt
@@ -37,30 +38,31 @@ _REFUSALS: Final = (FailureError, WireError, LossError)
 _Outcome: TypeAlias = "list[Event] | Failed"
 
 
-class JSONRetry:
-    """An answer in the making: `first` is the model's first try, to `call`, which is what `asked` makes of a request.
+class JSONCall(NamedTuple):
+    """A call for an answer in JSON: `prompt` is how the model is asked, `schema` what the answer must match."""
 
-    `ask` asks again, up to `retries` times for each candidate; `lenient` passes the last try on, whatever it is.
+    call: Call
+    prompt: JSONPrompt
+    schema: JSONSchema
+
+
+class JSONRetry:
+    """An answer to `request` that is checked: `first` is the model's first answer.
+
+    `ask` calls the model again, up to `retries` times for each candidate; `lenient` always returns the last answer.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  what one conversation is made of
-        self,
-        first: EventAnswer,
-        call: Call,
-        asked: JSONPrompt,
-        schema: JSONSchema,
-        ask: Callable[[Call], Awaitable[EventAnswer]],
-        retries: int,
-        lenient: bool,  # noqa: FBT001
+    def __init__(
+        self, first: EventAnswer, request: JSONCall, ask: Callable[[Call], Awaitable[EventAnswer]], policy: Emulate
     ) -> None:
         self.batches = self._batches()
         self._open: EventAnswer | None = first
-        self._call = call
-        self._prompt = asked
-        self._schema = schema
+        self._call = request.call
+        self._prompt = request.prompt
+        self._schema = request.schema
         self._call_backend = ask
-        self._retries = retries
-        self._lenient = lenient
+        self._retries = policy.retries
+        self._lenient = policy.lenient
         self._counts = UsageSum()
         self._total: Usage | None = None
         self._tries = 0

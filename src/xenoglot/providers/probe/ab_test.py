@@ -7,7 +7,7 @@ refuses nonsense in it: so the same request, spoiled, tells the two apart.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -74,16 +74,17 @@ def run_ab_test(
         if lured.outcome == "answered":
             detail = "taken, and so is nonsense for it"
             return ProbeOutcome(
-                finding=_finding(speaker, thing, "unclear", "guess", (lured.evidence,), detail), answer=lured
+                finding=_finding(speaker, thing, _Conclusion("unclear", "guess", (lured.evidence,), detail)),
+                answer=lured,
             )
     answer = yield from speaker.post_with_retry(thing.body, thing.description)
     if answer.outcome != "answered":
         return ProbeOutcome(finding=_rejected(speaker, thing, answer), answer=answer)
     shown = effect(answer)
     if shown == "seen":
-        finding = _finding(speaker, thing, "yes", "sure", (answer.evidence,))
+        finding = _finding(speaker, thing, _Conclusion("yes", "sure", (answer.evidence,)))
     elif shown == "contrary":
-        finding = _finding(speaker, thing, "ignored", "sure", (answer.evidence,))
+        finding = _finding(speaker, thing, _Conclusion("ignored", "sure", (answer.evidence,)))
     else:
         finding = yield from _controlled(speaker, thing, answer, shown)
     return ProbeOutcome(finding=finding, answer=answer)
@@ -94,13 +95,13 @@ def _rejected(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer) -> 
     match answer.outcome:
         case "refused" | "absent":
             confidence: Confidence = "sure" if _names(answer, thing) else "likely"
-            return _finding(speaker, thing, "no", confidence, evidence)
+            return _finding(speaker, thing, _Conclusion("no", confidence, evidence))
         case "failing" if answer.status:  # twice: chat templates that do not know a thing end so
-            return _finding(speaker, thing, "no", "likely" if _names(answer, thing) else "guess", evidence)
+            return _finding(speaker, thing, _Conclusion("no", "likely" if _names(answer, thing) else "guess", evidence))
         case "limited" | "locked":
-            return _finding(speaker, thing, "not asked", "guess", evidence)
+            return _finding(speaker, thing, _Conclusion("not asked", "guess", evidence))
         case _:
-            return _finding(speaker, thing, "unclear", "guess", evidence)
+            return _finding(speaker, thing, _Conclusion("unclear", "guess", evidence))
 
 
 def _controlled(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, shown: Effect) -> Conversation[Finding]:
@@ -115,7 +116,7 @@ def _controlled(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, s
             break
     verdict: Verdict = "not seen" if shown == "not seen" else "unclear" if passed_over else "yes"
     detail = thing.detail or (f"taken, and so is nonsense in `{passed_over}`" if passed_over else "")
-    return _finding(speaker, thing, verdict, "guess" if passed_over else "likely", tuple(evidence), detail)
+    return _finding(speaker, thing, _Conclusion(verdict, "guess" if passed_over else "likely", tuple(evidence), detail))
 
 
 def _controls(thing: ProbeItem) -> Iterator[tuple[str, JSONObject]]:
@@ -145,22 +146,22 @@ def _names(answer: ProbeAnswer, thing: ProbeItem) -> bool:
     return any(word.lower() in told for word in words)
 
 
-def _finding(  # noqa: PLR0913, PLR0917  what a finding is made of
-    speaker: DialectClient,
-    thing: ProbeItem,
-    verdict: Verdict,
-    confidence: Confidence,
-    evidence: tuple[ProbeExchange, ...],
-    detail: str = "",
-) -> Finding:
+class _Conclusion(NamedTuple):
+    verdict: Verdict
+    confidence: Confidence
+    evidence: tuple[ProbeExchange, ...]
+    detail: str = ""
+
+
+def _finding(speaker: DialectClient, thing: ProbeItem, conclusion: _Conclusion) -> Finding:
     follows = {"yes": thing.yes, "no": thing.no, "ignored": thing.ignored}
     return Finding(
         face=speaker.name,
         what=thing.what,
-        verdict=verdict,
-        confidence=confidence,
-        detail=detail,
-        evidence=evidence,
-        sets=follows.get(verdict, {}),
+        verdict=conclusion.verdict,
+        confidence=conclusion.confidence,
+        detail=conclusion.detail,
+        evidence=conclusion.evidence,
+        sets=follows.get(conclusion.verdict, {}),
         scope=thing.scope,
     )
