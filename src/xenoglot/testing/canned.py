@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,7 +34,7 @@ from xenoglot.testing.script import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.content import Part
@@ -115,16 +116,27 @@ class Answers(Struct, frozen=True, kw_only=True):
         )
 
 
-def answers(  # noqa: PLR0913  each is one thing that an answer has
-    dialect: str,
-    *,
-    text: str | Sequence[str] = ("Hel", "lo."),
-    reasoning: str | None = None,
-    tool: tuple[str, str] | None = None,
-    finish: Finish | None = None,
-    usage: Usage | None = USAGE,
-    model: str = MODEL,
-) -> Answers:
+class AnswerOptions(TypedDict, total=False):
+    """Keyword options of `answers`."""
+
+    text: str | Sequence[str]
+    reasoning: str | None
+    tool: tuple[str, str] | None
+    finish: Finish | None
+    usage: Usage | None
+    model: str
+
+
+class _AnswerSettings(Struct, frozen=True, kw_only=True):
+    text: str | Sequence[str] = ("Hel", "lo.")
+    reasoning: str | None = None
+    tool: tuple[str, str] | None = None
+    finish: Finish | None = None
+    usage: Usage | None = USAGE
+    model: str = MODEL
+
+
+def answers(dialect: str, **options: Unpack[AnswerOptions]) -> Answers:
     """Return an answer in `dialect`: `text` (each piece in an event of its own), optionally after `reasoning`.
 
     `tool` is a tool call after it: the name of the tool, and its arguments as JSON text.
@@ -132,23 +144,25 @@ def answers(  # noqa: PLR0913  each is one thing that an answer has
     Raises:
         ConfigurationError: unknown dialect.
     """
+    settings = _AnswerSettings(**options)
+    text, tool = settings.text, settings.tool
     texts = (text,) if isinstance(text, str) else tuple(text)
     content: list[Part] = []
-    if reasoning is not None:
-        content.append(Reasoning(text=reasoning))
+    if settings.reasoning is not None:
+        content.append(Reasoning(text=settings.reasoning))
     if any(texts):
         content.append(Text(text="".join(texts)))
     if tool is not None:
         content.append(ToolCall(id="call_1", name=tool[0], arguments=tool[1]))
-    ended = finish or Finish(reason="stop" if tool is None else "tool_calls")
+    ended = settings.finish or Finish(reason="stop" if tool is None else "tool_calls")
     return answered(
         dialect,
         Response(
             id=get(dialect).id_prefix + MODEL,
-            model=model,
+            model=settings.model,
             created=CREATED,
             candidates=(Candidate(content=tuple(content), finish=ended),),
-            usage=usage,
+            usage=settings.usage,
         ),
         texts=texts,
     )
@@ -195,9 +209,9 @@ def refusal(dialect: str, failure: Failure, headers: Headers = ()) -> Steps:
     return (Respond(status=status, headers=(JSON_TYPE, *headers), body=encode_json(body)),)
 
 
-def polyglot(**settings: object) -> tuple[ScriptRule, ...]:
-    """Return rules of a server that gives the same answer in every dialect; `settings` are those of `answers`."""
-    every = [answers(name, **settings) for name in names()]  # type: ignore[arg-type]  # checked there
+def polyglot(**options: Unpack[AnswerOptions]) -> tuple[ScriptRule, ...]:
+    """Return rules of a server that gives the same answer in every dialect; `options` are those of `answers`."""
+    every = [answers(name, **options) for name in names()]
     return tuple(rule for each in every for rule in each.rules())
 
 
