@@ -151,40 +151,40 @@ PLAYS: dict[str, tuple[list[Turn], dict[str, Any], Outcome, list[tuple[str, str]
         [("call_add", "bad arguments: Object missing required field `a`")],
     ),
     "r-w9-an-error-without-words": (
-        [answer(call("broken", '{"how": "silent"}')), answer(".")],
+        [answer(call("failing_tool", '{"how": "silent"}')), answer(".")],
         {},
         "answered",
-        [("call_broken", "ValueError")],
+        [("call_failing_tool", "ValueError")],
     ),
     "r-w9-a-result-that-is-no-json": (
-        [answer(call("broken", '{"how": "object"}')), answer(".")],
+        [answer(call("failing_tool", '{"how": "object"}')), answer(".")],
         {},
         "answered",
         [
             (
-                "call_broken",
+                "call_failing_tool",
                 "the result of the tool, a `object`, cannot be written as JSON: a `object` is no JSON",
             )
         ],
     ),
     "r-w9-a-result-that-holds-itself": (
-        [answer(call("broken", '{"how": "circle"}')), answer(".")],
+        [answer(call("failing_tool", '{"how": "circle"}')), answer(".")],
         {},
         "answered",
         [
             (
-                "call_broken",
+                "call_failing_tool",
                 "the result of the tool, a `list`, cannot be written as JSON: it is nested too deeply, or holds itself",
             )
         ],
     ),
     "r-w9-a-result-with-nan": (
-        [answer(call("broken", '{"how": "nan"}')), answer(".")],
+        [answer(call("failing_tool", '{"how": "nan"}')), answer(".")],
         {},
         "answered",
         [
             (
-                "call_broken",
+                "call_failing_tool",
                 (
                     "the result of the tool, a `dict`, cannot be written as JSON: Out of range float values are not "
                     "JSON compliant"
@@ -193,22 +193,22 @@ PLAYS: dict[str, tuple[list[Turn], dict[str, Any], Outcome, list[tuple[str, str]
         ],
     ),
     "c-w16-a-tool-that-exits": (
-        [answer(call("broken", '{"how": "exit"}')), answer(".")],
+        [answer(call("failing_tool", '{"how": "exit"}')), answer(".")],
         {},
         "answered",
-        [("call_broken", "SystemExit: 3")],
+        [("call_failing_tool", "SystemExit: 3")],
     ),
     "c-w16-any-exception": (
-        [answer(call("broken", '{"how": "x"}')), answer(".")],
+        [answer(call("failing_tool", '{"how": "x"}')), answer(".")],
         {},
         "answered",
-        [("call_broken", "KeyError: 'x'")],
+        [("call_failing_tool", "KeyError: 'x'")],
     ),
     "an-error-that-is-told": (
-        [answer(call("broken", '{"how": "told"}')), answer(".")],
+        [answer(call("failing_tool", '{"how": "told"}')), answer(".")],
         {},
         "answered",
-        [("call_broken", "the disk is full")],
+        [("call_failing_tool", "the disk is full")],
     ),
     "k20-floods-output": (
         [answer(call("flood")), answer(".")],
