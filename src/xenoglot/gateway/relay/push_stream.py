@@ -40,6 +40,7 @@ class _StreamRelay(Generic[Stage_]):
         self._reply = reply
         self._stage: Stage_ = stage
         self._reading = stage.reading
+        """Knows whether a read is large, or may end a large frame: it is decoded in a thread, what follows it waits."""
         self._relay = AnswerRelay(sink.envelope, sink.client, sink.loop.time, sink.started, sink.interval)
         self._relay.answered(limits)
         self._start = AnswerStart()
@@ -51,7 +52,7 @@ class _StreamRelay(Generic[Stage_]):
         """See whether the answer has started; leave one that fails before, or ends, to a task, which may retry."""
         reply = self._reply
         for piece in islice(reply.unread, len(self._read), None):
-            if self._is_large(piece):
+            if len(piece) + self._reading.held >= LARGE:
                 self._sink.hand_over()
                 return
             events = self._stage.feed(piece)
@@ -83,10 +84,6 @@ class _StreamRelay(Generic[Stage_]):
     def data_received(self, data: bytes, /) -> None:
         """Send what one read held."""
         raise NotImplementedError
-
-    def _is_large(self, data: bytes) -> bool:
-        """Whether a read is large, or may end a large frame: it is decoded in a thread, and what follows it waits."""
-        return len(data) + self._reading.held >= LARGE
 
     def _started(self, events: Sequence[Event]) -> str:
         return self._start.feed(events)
@@ -155,10 +152,13 @@ class EventStreamRelay(_StreamRelay[GuardedReader]):
     def data_received(self, data: bytes, /) -> None:
         """Send what one read held."""
         try:
-            if not self._read and self._is_large(data):
+            if self._read:
+                events = self._read.popleft()
+            elif len(data) + self._reading.held < LARGE:
+                events = self._stage.feed(data)
+            else:
                 self._reply.wait_for(self._send_large(data))
                 return
-            events = self._read.popleft() if self._read else self._stage.feed(data)
             if events and not self._write(events):
                 self._over()
         except Exception as error:  # noqa: BLE001  the task that is given a bug reports it in the log
@@ -198,23 +198,26 @@ class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
     def data_received(self, data: bytes, /) -> None:
         """Send what one read held."""
         try:
-            if not self._read and self._is_large(data):
+            if self._read:
+                events = self._read.popleft()
+            elif len(data) + self._reading.held < LARGE:
+                events = self._stage.feed(data)
+            else:
                 self._reply.wait_for(self._send_large(data))
                 return
-            self._send(data, self._read.popleft() if self._read else self._stage.feed(data))
+            if not self._relay.write_bytes(data, events, not data.endswith(self._ends) and self._stage.incomplete):
+                self._over()
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)
 
     async def _send_large(self, data: bytes) -> None:
         """Send a large read."""
         try:
-            self._send(data, await self._stage.read(data))
+            self._read.append(await self._stage.read(data))
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)
-
-    def _send(self, data: bytes, events: Sequence[Event]) -> None:
-        if not self._relay.write_bytes(data, events, not data.endswith(self._ends) and self._stage.incomplete):
-            self._over()
+        else:
+            self.data_received(data)
 
     def _end(self, error: TransportError | None) -> None:
         completing, events = self._stage.close(None if error is None else unreachable(error))
