@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
+from tests.faults.assertions import assert_completed, assert_refused
 from tests.faults.client_view import error_codes, error_status
-from tests.faults.harness import GatewayHarness, advance, assert_completed, assert_refused, valid_response, wait_until
+from tests.faults.manual_clock import advance, wait_until
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.faults.client_view import ReceivedError
-    from tests.faults.harness import RawResponse
+    from tests.faults.harness import GatewayHarness
+    from tests.faults.raw_client import RawResponse
     from xenoglot.testing.script import ScriptRule, Step
 
     Made = Callable[[str, bool], Sequence[Step] | ScriptRule]

@@ -11,19 +11,19 @@ import gc
 import json
 import logging
 import os
-import time
 import warnings
 from collections import deque
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 import pytest
-from msgspec import Struct
 
 from tests.backends.raw_server import open_sockets, turns
 from tests.faults.canaries import Canaries, LogCapture, capture_logs
-from tests.faults.client_view import read_error, read_stream, response_text
-from tests.faults.wire_responses import DIALECTS, HELLO
+from tests.faults.client_requests import client_request
+from tests.faults.manual_clock import ManualClockLoop, wait_until
+from tests.faults.raw_client import RawClient, RawResponse
+from tests.faults.wire_responses import DIALECTS
 from xenoglot.backends.http.client import Transport
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import UpstreamSettings as Settings
@@ -31,20 +31,16 @@ from xenoglot.gateway.http import heap
 from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.gateway.routing.target_health import TargetRegistry
-from xenoglot.testing.raw_http import MessageReader
-from xenoglot.testing.script import Body, End, Respond, ResponseHead
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
     from contextlib import ExitStack
 
-    from tests.faults.client_view import ReceivedError, ReceivedStream
     from xenoglot.backends.http.connection import ConnectionPool
     from xenoglot.gateway.app import Gateway
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.testing.script import Step
 
 HOST = "upstream.test"
 LISTENING, REFUSING, UNRESPONSIVE = "127.0.0.1", "127.0.0.2", "127.0.0.3"
@@ -53,78 +49,6 @@ LISTENING, REFUSING, UNRESPONSIVE = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 CONNECT, FIRST_BYTE, IDLE, TOTAL = 5.0, 10.0, 12.0, 60.0
 PING = 14.0
 """Seconds: the deadlines of the usual upstreams, and what a client may hear nothing for."""
-
-TIMEOUT = 120.0
-"""Real seconds after which something that has to happen has not."""
-
-
-class ManualClockLoop(asyncio.SelectorEventLoop):
-    """A real loop with real sockets whose clock stands until it is pushed on: a slow machine is never late."""
-
-    now = 1_000.0
-
-    def time(self) -> float:
-        """Return the seconds of the clock."""
-        return self.now
-
-
-async def advance(seconds: float) -> None:
-    """Let that much time pass, and let what is due happen."""
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, ManualClockLoop)
-    await turns()
-    loop.now += seconds
-    await turns()
-
-
-class RawResponse(Struct):
-    """What the client got: `complete` says that the framing of HTTP says so, `ending` how the connection ended."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    complete: bool
-    raw: bytes
-
-
-class RawClient(asyncio.Protocol):
-    """A client that sends bytes and keeps what comes."""
-
-    def __init__(self) -> None:
-        self.reader = MessageReader("response")
-        self.closed = False
-        self.transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the connection."""
-        self.transport = transport  # type: ignore[assignment]  # TCP's
-
-    def data_received(self, data: bytes) -> None:
-        """Keep what came."""
-        self.reader.feed(data)
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        """Note the end."""
-        self.closed = True
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing more is to come."""
-        return self.reader.complete or self.closed
-
-    def response(self) -> RawResponse:
-        """Return what came so far."""
-        reader = self.reader
-        headers = dict(reversed(reader.headers))
-        return RawResponse(reader.status or 0, headers, reader.body, reader.complete, bytes(reader.raw))
-
-
-async def wait_until(look: Callable[[], bool], what: str) -> None:
-    """Let the loop turn until `look()` is true."""
-    start = time.monotonic()
-    while not look():
-        await asyncio.sleep(0)
-        assert time.monotonic() - start < TIMEOUT, f"it never came to this: {what}"
 
 
 class AccessLogLines(logging.Handler):
@@ -371,99 +295,3 @@ class GatewayHarness:
 
     def _pools(self) -> list[ConnectionPool]:
         return [transport._pool for transport in self._transports if transport._pool is not None]
-
-
-def client_request(client: str, model: str, prompt: str, *, streamed: bool) -> tuple[str, JSONObject]:  # noqa: PLR0911 - one for each dialect
-    """Return where a client of the dialect posts its question, and the question."""
-    turn: list[JSON] = [{"role": "user", "content": prompt}]
-    match client:
-        case "gemini":
-            verb = "streamGenerateContent?alt=sse" if streamed else "generateContent"
-            return f"/v1beta/models/{model}:{verb}", {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
-        case "llama_stack":
-            return PATHS[client], {"model_id": model, "messages": turn, "stream": streamed}
-        case "llama_stack_completion":
-            return PATHS[client], {"model_id": model, "content": prompt, "stream": streamed}
-        case "messages":
-            return PATHS[client], {"model": model, "messages": turn, "stream": streamed, "max_tokens": 64}
-        case "responses":
-            return PATHS[client], {"model": model, "input": turn, "stream": streamed, "store": False}
-        case "completions" | "ollama_generate":
-            return PATHS[client], {"model": model, "prompt": prompt, "stream": streamed} | usage_option(
-                client, streamed
-            )
-        case _:
-            return PATHS[client], {"model": model, "messages": turn, "stream": streamed} | usage_option(
-                client, streamed
-            )
-
-
-def usage_option(client: str, streamed: bool) -> JSONObject:  # noqa: FBT001 - as it stands in the request
-    """Return the field with which clients of OpenAI's ask what a stream cost."""
-    return {"stream_options": {"include_usage": True}} if streamed and client in ("chat", "completions") else {}
-
-
-CONNECTION_CLOSE = ("connection", "close")
-PATHS = {
-    "chat": "/v1/chat/completions",
-    "completions": "/v1/completions",
-    "llama_stack": "/v1/inference/chat-completion",
-    "llama_stack_completion": "/v1/inference/completion",
-    "messages": "/v1/messages",
-    "ollama": "/api/chat",
-    "ollama_generate": "/api/generate",
-    "responses": "/v1/responses",
-}
-
-
-def whole_response(
-    body: bytes, status: int = 200, media_type: str = "application/json", **headers: str
-) -> tuple[Step, ...]:
-    """Return the steps of an answer in one piece, on a connection that is not kept: each case begins with none."""
-    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return (Respond(status, (("content-type", media_type), CONNECTION_CLOSE, *named), body),)
-
-
-def streamed_response(upstream: str, *frames: bytes, ending: Sequence[Step] = (End(),)) -> tuple[Step, ...]:
-    """Return the steps of a stream of these frames, each in a segment of its own."""
-    head = ResponseHead(200, (("content-type", HELLO[upstream].media_type), CONNECTION_CLOSE))
-    return (head, *(Body(frame) for frame in frames), *ending)
-
-
-def valid_response(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
-    """Return the steps of an answer that is as it should be."""
-    wire = HELLO[upstream]
-    if streamed:
-        return streamed_response(upstream, *wire.first_frames, *wire.middle_frames, *wire.last_frames, *wire.end_mark)
-    return whole_response(wire.whole)
-
-
-def assert_refused(client: str, answer: RawResponse, words: tuple[JSON, ...], status: int) -> ReceivedError:
-    """Assert that an answer is an error of that status in the client's words; return what it tells."""
-    assert answer.status == status, answer.raw
-    told = read_error(client, answer.body)
-    assert told.codes == words, answer.raw
-    assert answer.complete
-    assert answer.headers["x-request-id"].startswith("req_")
-    return told
-
-
-def assert_aborted(client: str, answer: RawResponse, words: tuple[JSON, ...], text: str) -> ReceivedError:
-    """Assert that a stream was broken off behind `text` with an error in the client's words; return what it tells."""
-    assert answer.status == 200, answer.raw
-    said = read_stream(client, answer.body)
-    assert said.error is not None, answer.raw
-    assert (said.text, said.ended, said.error.codes) == (text, False, words), answer.raw
-    assert not answer.complete, answer.raw
-    return said.error
-
-
-def assert_completed(client: str, answer: RawResponse, *, streamed: bool, text: str = "Hello") -> None:
-    """Assert that an answer is whole, and says `text`."""
-    assert (answer.status, answer.complete) == (200, True), answer.raw
-    if streamed:
-        said: ReceivedStream = read_stream(client, answer.body)
-        assert (said.text, said.error) == (text, None), answer.raw
-        assert said.ended, answer.raw
-    else:
-        assert response_text(client, answer.body) == text, answer.raw

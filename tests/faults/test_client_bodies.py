@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_completed, assert_refused
+from tests.faults.client_requests import client_request
 from tests.faults.client_view import error_codes
 from tests.faults.direct_exchange import handle
 from tests.faults.fault_cases import BOTH, mode_of
-from tests.faults.harness import (
-    GatewayHarness,
-    RawClient,
-    assert_completed,
-    assert_refused,
-    client_request,
-    valid_response,
-)
+from tests.faults.harness import GatewayHarness
+from tests.faults.raw_client import RawClient
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import DIALECTS
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import HELLO

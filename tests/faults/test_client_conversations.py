@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_completed, assert_refused
+from tests.faults.client_requests import PATHS
 from tests.faults.client_view import error_codes
-from tests.faults.harness import PATHS, GatewayHarness, assert_completed, assert_refused, valid_response
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import WITH_TOOLS
 
 if TYPE_CHECKING:
+    from tests.faults.harness import GatewayHarness
     from xenoglot.model.json import JSON, JSONObject
 
 SCHEMA: JSONObject = {"type": "object", "properties": {"place": {"type": "string"}}}

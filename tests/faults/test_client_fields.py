@@ -15,15 +15,12 @@ import anthropic
 import httpx2
 import pytest
 
+from tests.faults.assertions import assert_completed, assert_refused
+from tests.faults.client_requests import client_request
 from tests.faults.client_view import error_codes, error_status, read_error
-from tests.faults.harness import (
-    GatewayHarness,
-    assert_completed,
-    assert_refused,
-    client_request,
-    valid_response,
-    wait_until,
-)
+from tests.faults.harness import GatewayHarness
+from tests.faults.manual_clock import wait_until
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import DIALECTS, WITH_TOOLS, error_body
 from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Respond, ScriptRule, WaitEvent
@@ -31,7 +28,7 @@ from xenoglot.testing.script import Respond, ScriptRule, WaitEvent
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.faults.harness import RawResponse
+    from tests.faults.raw_client import RawResponse
     from xenoglot.model.json import JSON, JSONObject
 
 every_client = pytest.mark.parametrize("client", DIALECTS)

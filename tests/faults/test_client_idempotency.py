@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_aborted, assert_completed, assert_refused
+from tests.faults.client_requests import client_request
 from tests.faults.client_view import error_codes, read_error
 from tests.faults.fault_cases import BOTH, mode_of, wait_until_disconnected
-from tests.faults.harness import (
-    GatewayHarness,
-    assert_aborted,
-    assert_completed,
-    assert_refused,
-    client_request,
-    streamed_response,
-    valid_response,
-    wait_until,
-    whole_response,
-)
+from tests.faults.harness import GatewayHarness
+from tests.faults.manual_clock import wait_until
+from tests.faults.upstream_steps import streamed_response, valid_response, whole_response
 from tests.faults.wire_responses import DIALECTS, FIRST, HELLO, error_body
 from xenoglot.gateway.api import idempotency
 from xenoglot.gateway.api.idempotency import COMES_SOON, UNSURE
@@ -30,7 +24,7 @@ from xenoglot.testing.script import Hang, Reset, ScriptRule, WaitEvent
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from tests.faults.harness import RawClient, RawResponse
+    from tests.faults.raw_client import RawClient, RawResponse
     from xenoglot.gateway.store_service import StoreService
     from xenoglot.testing.script import Step
 

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_completed
+from tests.faults.client_requests import client_request
 from tests.faults.fault_cases import BOTH, mode_of, wait_until_disconnected
-from tests.faults.harness import (
-    GatewayHarness,
-    advance,
-    assert_completed,
-    client_request,
-    streamed_response,
-    valid_response,
-    wait_until,
-)
+from tests.faults.harness import GatewayHarness
+from tests.faults.manual_clock import advance, wait_until
+from tests.faults.upstream_steps import streamed_response, valid_response
 from tests.faults.wire_responses import DIALECTS, HELLO, error_body
 from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import Body, Hang, Respond, ResponseHead, ScriptRule, WaitEvent
@@ -28,7 +24,7 @@ from xenoglot.testing.script import Body, Hang, Respond, ResponseHead, ScriptRul
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from tests.faults.harness import RawClient
+    from tests.faults.raw_client import RawClient
     from xenoglot.model.json import JSONObject
     from xenoglot.testing.script import Step
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.harness import GatewayHarness, assert_completed, client_request, valid_response
+from tests.faults.assertions import assert_completed
+from tests.faults.client_requests import client_request
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import WITH_TOOLS
 from xenoglot.testing.canned import answers
 from xenoglot.testing.script import ScriptRule
@@ -15,6 +17,7 @@ from xenoglot.testing.script import ScriptRule
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tests.faults.harness import GatewayHarness
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step

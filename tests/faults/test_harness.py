@@ -7,7 +7,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from tests.backends.raw_server import turns
-from tests.faults.harness import GatewayHarness, advance, assert_completed, valid_response
+from tests.faults.assertions import assert_completed
+from tests.faults.harness import GatewayHarness
+from tests.faults.manual_clock import advance
+from tests.faults.upstream_steps import valid_response
 from xenoglot.gateway.http import heap
 from xenoglot.testing.script import WaitEvent
 

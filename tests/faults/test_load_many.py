@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.harness import GatewayHarness, assert_completed, streamed_response
+from tests.faults.assertions import assert_completed
+from tests.faults.upstream_steps import streamed_response
 from tests.faults.wire_responses import HELLO
 from xenoglot.testing.script import Body, End, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.faults.harness import GatewayHarness
 
 STREAMS = 1_000
 DESCRIPTORS = 4 * STREAMS + 500

@@ -17,15 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_completed
+from tests.faults.client_requests import client_request
 from tests.faults.fault_cases import BOTH, mode_of
-from tests.faults.harness import (
-    GatewayHarness,
-    assert_completed,
-    client_request,
-    streamed_response,
-    valid_response,
-    whole_response,
-)
+from tests.faults.harness import GatewayHarness
+from tests.faults.upstream_steps import streamed_response, valid_response, whole_response
 from tests.faults.wire_responses import DIALECTS, HELLO, WITH_TOOLS, error_body
 from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Hang, Reset, ScriptRule, WaitEvent

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tests.backends.raw_server import becomes
-from tests.faults.harness import client_request
+from tests.faults.client_requests import client_request
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.exchange import UpstreamExchange as Asked
 from xenoglot.codec.json.json_io import encode_json

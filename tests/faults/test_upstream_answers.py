@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_aborted, assert_completed
 from tests.faults.client_view import error_codes
 from tests.faults.fault_cases import (
     BOTH,
@@ -23,15 +24,8 @@ from tests.faults.fault_cases import (
     every_pair,
     mode_of,
 )
-from tests.faults.harness import (
-    CONNECTION_CLOSE,
-    GatewayHarness,
-    assert_aborted,
-    assert_completed,
-    valid_response,
-    whole_response,
-)
 from tests.faults.test_upstream_breaks import break_after_first_text, error_event_kind
+from tests.faults.upstream_steps import CONNECTION_CLOSE, valid_response, whole_response
 from tests.faults.wire_responses import DIALECTS, FIRST, HELLO, OVERLOADED, error_body, json_bytes, response_object
 from xenoglot.backends.http.client import Transport
 from xenoglot.testing.script import Body, Close, End, Respond, ResponseHead, Send, WaitEvent
@@ -40,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.faults.fault_cases import Made
+    from tests.faults.harness import GatewayHarness
     from xenoglot.testing.script import Step
 
 NOT_UNDERSTOOD = "server error: the upstream's answer was not understood"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
+from tests.faults.assertions import assert_aborted
 from tests.faults.client_view import error_codes
 from tests.faults.fault_cases import (
     STREAMED,
@@ -21,7 +22,8 @@ from tests.faults.fault_cases import (
     every_pair,
     wait_until_disconnected,
 )
-from tests.faults.harness import GatewayHarness, assert_aborted, streamed_response, wait_until
+from tests.faults.manual_clock import wait_until
+from tests.faults.upstream_steps import streamed_response
 from tests.faults.wire_responses import (
     DIALECTS,
     DONE,
@@ -36,7 +38,8 @@ from tests.faults.wire_responses import (
 from xenoglot.testing.script import Body, Close, End, Hang, Reset, Step, WaitEvent
 
 if TYPE_CHECKING:
-    from tests.faults.harness import RawResponse
+    from tests.faults.harness import GatewayHarness
+    from tests.faults.raw_client import RawResponse
 
 ERROR = HELLO["chat"].error
 FIRST_TEXT_RECEIVED = "heard"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
+from tests.faults.assertions import assert_aborted
 from tests.faults.client_view import error_codes, frames
 from tests.faults.fault_cases import assert_next_request_completes
-from tests.faults.harness import GatewayHarness, assert_aborted, streamed_response
+from tests.faults.upstream_steps import streamed_response
 from tests.faults.wire_responses import (
     DONE,
     MESSAGE_STOP,
@@ -31,6 +32,7 @@ from tests.faults.wire_responses import (
 )
 
 if TYPE_CHECKING:
+    from tests.faults.harness import GatewayHarness
     from xenoglot.model.json import JSON, JSONObject
 
 ARGUMENTS: JSONObject = {"city": "Oslo"}

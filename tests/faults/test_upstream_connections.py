@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from tests.faults.assertions import assert_completed, assert_refused
 from tests.faults.client_view import error_codes, error_status
 from tests.faults.fault_cases import (
     WHOLE,
@@ -22,19 +23,9 @@ from tests.faults.fault_cases import (
     mode_of,
     wait_until_disconnected,
 )
-from tests.faults.harness import (
-    CONNECT,
-    FIRST_BYTE,
-    LISTENING,
-    REFUSING,
-    UNRESPONSIVE,
-    GatewayHarness,
-    advance,
-    assert_completed,
-    assert_refused,
-    valid_response,
-    wait_until,
-)
+from tests.faults.harness import CONNECT, FIRST_BYTE, LISTENING, REFUSING, UNRESPONSIVE, GatewayHarness
+from tests.faults.manual_clock import advance, wait_until
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import DIALECTS, HELLO
 from xenoglot.testing.script import Close, Drip, Hang, Receive, Reset, Respond, ResponseHead, ScriptRule, Send
 

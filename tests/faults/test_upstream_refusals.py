@@ -23,13 +23,15 @@ from tests.faults.fault_cases import (
     every_pair,
     mode_of,
 )
-from tests.faults.harness import GatewayHarness, advance, whole_response
+from tests.faults.manual_clock import advance
+from tests.faults.upstream_steps import whole_response
 from tests.faults.wire_responses import DIALECTS, error_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.faults.fault_cases import Made
+    from tests.faults.harness import GatewayHarness
     from xenoglot.testing.script import Step
 
 PAGE = b"<html><head><title>502 Bad Gateway</title></head><body>nginx of canary-of-the-wire at 10.0.0.7</body></html>"

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_aborted, assert_completed
 from tests.faults.client_view import error_codes
 from tests.faults.fault_cases import BOTH, mode_of, wait_until_disconnected
-from tests.faults.harness import (
-    FIRST_BYTE,
-    LISTENING,
-    REFUSING,
-    GatewayHarness,
-    advance,
-    assert_aborted,
-    assert_completed,
-    streamed_response,
-    valid_response,
-    whole_response,
-)
+from tests.faults.harness import FIRST_BYTE, LISTENING, REFUSING, GatewayHarness
+from tests.faults.manual_clock import advance
+from tests.faults.upstream_steps import streamed_response, valid_response, whole_response
 from tests.faults.wire_responses import DIALECTS, FIRST, HELLO, error_body
 from xenoglot.testing.script import Close, Hang, Reset, ScriptRule
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
+from tests.faults.assertions import assert_aborted, assert_completed
 from tests.faults.client_view import error_codes, read_stream
 from tests.faults.fault_cases import OPENAI, assert_next_request_completes, wait_until_disconnected
-from tests.faults.harness import GatewayHarness, assert_aborted, assert_completed, streamed_response, wait_until
+from tests.faults.manual_clock import wait_until
 from tests.faults.test_upstream_breaks import LINE_FRAMED
+from tests.faults.upstream_steps import streamed_response
 from tests.faults.wire_responses import (
     CHAT_USAGE,
     DIALECTS,
@@ -49,6 +51,7 @@ from xenoglot.testing.script import Body, Hang, WaitEvent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.faults.harness import GatewayHarness
     from xenoglot.model.json import JSON
 
 FRAMED = tuple(name for name in DIALECTS if name not in LINE_FRAMED)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
+from tests.faults.assertions import assert_completed, assert_refused
 from tests.faults.client_view import error_codes, error_status
 from tests.faults.fault_cases import Fault, each_dialect
-from tests.faults.harness import HOST, GatewayHarness, assert_completed, assert_refused, valid_response
+from tests.faults.harness import HOST, GatewayHarness
+from tests.faults.upstream_steps import valid_response
 from xenoglot.testing.script import Close, Receive, Reset, Send
 from xenoglot.testing.upstream import Upstream
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_completed, assert_refused
 from tests.faults.client_view import error_codes
 from tests.faults.fault_cases import assert_next_request_completes
-from tests.faults.harness import assert_completed, assert_refused, streamed_response, whole_response
+from tests.faults.upstream_steps import streamed_response, whole_response
 from tests.faults.wire_responses import DIALECTS, DONE, HELLO, chat_chunk, completions_chunk, json_bytes
 
 if TYPE_CHECKING:

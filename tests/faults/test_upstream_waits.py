@@ -11,26 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.assertions import assert_aborted, assert_completed
 from tests.faults.client_view import error_codes, read_stream
 from tests.faults.fault_cases import BOTH, mode_of, wait_until_disconnected
-from tests.faults.harness import (
-    IDLE,
-    PING,
-    TOTAL,
-    GatewayHarness,
-    advance,
-    assert_aborted,
-    assert_completed,
-    streamed_response,
-    valid_response,
-    wait_until,
-)
+from tests.faults.harness import IDLE, PING, TOTAL, GatewayHarness
+from tests.faults.manual_clock import advance, wait_until
+from tests.faults.upstream_steps import streamed_response, valid_response
 from tests.faults.wire_responses import DIALECTS, FIRST, HELLO, SECOND
 from xenoglot.dialect_registry import get
 from xenoglot.testing.script import Body, End, Hang, Pause, Repeat, WaitEvent
 
 if TYPE_CHECKING:
-    from tests.faults.harness import RawClient
+    from tests.faults.raw_client import RawClient
 
 GO_ON = "go on"
 LONG = 300.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.raw_server import advance, leakless
-from tests.faults.harness import client_request
+from tests.faults.client_requests import client_request
 from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote

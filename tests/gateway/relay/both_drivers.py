@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.backends.raw_server import turns
-from tests.faults.harness import (
-    GatewayHarness,
-    RawClient,
-    advance,
-    client_request,
-    streamed_response,
-    valid_response,
-    wait_until,
-)
+from tests.faults.client_requests import client_request
+from tests.faults.manual_clock import advance, wait_until
+from tests.faults.raw_client import RawClient
+from tests.faults.upstream_steps import streamed_response, valid_response
 from tests.faults.wire_responses import HELLO
 from tests.shortcuts import switched
 from xenoglot.backends.http.connection import UpstreamConnection as Asking
@@ -34,7 +29,8 @@ from xenoglot.testing.script import Body, End, ResponseHead, WaitEvent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from tests.faults.harness import RawResponse
+    from tests.faults.harness import GatewayHarness
+    from tests.faults.raw_client import RawResponse
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.policy.limits.usage_ledger import ScopeReservation
     from xenoglot.testing.raw_http import Received

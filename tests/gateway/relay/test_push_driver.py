@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.raw_server import turns
-from tests.faults.harness import PING, GatewayHarness, RawClient, advance, client_request, valid_response
+from tests.faults.client_requests import client_request
+from tests.faults.harness import PING, GatewayHarness
+from tests.faults.manual_clock import advance
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import DIALECTS, HELLO
 from tests.gateway.relay.both_drivers import (
     GO_ON,
@@ -43,6 +46,7 @@ from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead, Scrip
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from tests.faults.raw_client import RawClient
     from tests.gateway.relay.both_drivers import ScenarioRun
     from xenoglot.testing.script import Step
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.harness import PATHS, GatewayHarness, valid_response
+from tests.faults.client_requests import PATHS
+from tests.faults.harness import GatewayHarness
+from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import DIALECTS
 from tests.gateway.relay.both_drivers import LIMITED, assert_same_trace, run_until_end, some_modes
 from xenoglot.gateway.relay import response_ids

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.client_view import read_stream
-from tests.faults.harness import CONNECTION_CLOSE, GatewayHarness
+from tests.faults.harness import GatewayHarness
+from tests.faults.upstream_steps import CONNECTION_CLOSE
 from tests.faults.wire_responses import HELLO
 from tests.gateway.relay.both_drivers import LIMITED, PUSH_DIALECTS, assert_same_trace
 from xenoglot.gateway.relay import response_ids

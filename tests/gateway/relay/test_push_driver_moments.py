@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.raw_server import turns
-from tests.faults.harness import PING, GatewayHarness, advance, client_request, wait_until
+from tests.faults.client_requests import client_request
+from tests.faults.harness import PING, GatewayHarness
+from tests.faults.manual_clock import advance, wait_until
 from tests.gateway.relay.both_drivers import (
     GO_ON,
     LIMITED,

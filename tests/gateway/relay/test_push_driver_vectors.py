@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.harness import CONNECTION_CLOSE, PATHS, GatewayHarness, valid_response, whole_response
+from tests.faults.client_requests import PATHS
+from tests.faults.harness import GatewayHarness
+from tests.faults.upstream_steps import CONNECTION_CLOSE, valid_response, whole_response
 from tests.gateway.relay.both_drivers import LIMITED, PUSH_DIALECTS, assert_same_trace
 from tests.laws.vectors import cases
 from tests.laws.vendor_streams import each_vendor
