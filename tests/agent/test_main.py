@@ -361,14 +361,14 @@ def test_a_prompt_comes_from_a_pipe(play: Callable[..., Scripted], flags: list[s
 ENDLESS = """
 import sys
 from contextlib import asynccontextmanager
-from tests.agent.scripted_agent import called
+from tests.agent.scripted_agent import tool_call_answer
 from xenoglot import cli
 from xenoglot.gateway.process import gateway_backend
 from xenoglot.backends.scripted import Scripted
 
 @asynccontextmanager
 async def opening(config, **others):
-    yield Scripted(called(("run", {"command": "echo x >> log; sleep 0.01"})))
+    yield Scripted(tool_call_answer(("run", {"command": "echo x >> log; sleep 0.01"})))
 
 gateway_backend.open_gateway_backend = opening
 sys.exit(cli.main(["agent", "go", "--plain", "--allow-shell", "--max-rounds", "100000"]))
