@@ -14,7 +14,7 @@ from xenoglot.shortcuts import GROUPS, SHORTCUTS, Shortcuts, turned_off
 
 HELLO = {"role": "user", "content": "Hi"}
 KNOWN = {
-    "xenoglot.backends.remote.request_heads.RequestHeads._keep": "heads",
+    "xenoglot.backends.remote.request_heads.RequestHeads._cache": "heads",
     "xenoglot.codec.framing.stream_reader._foreseeable": "templates",
     "xenoglot.codec.framing.stream_writer._ready_frames": "frames",
     "xenoglot.dialects.chat.stream.decoder.StreamDecoder._common": "chunks",
@@ -51,7 +51,7 @@ OFF = f"from xenoglot.dialects.chat.fast.frequent_shapes import plain_message; p
 def test_every_shortcut_is_known() -> None:
     for module in (
         "xenoglot.gateway.http.connection",
-        "xenoglot.gateway.relay.push_driver",
+        "xenoglot.gateway.api.fast_path",
         "xenoglot.backends.remote.backend",
     ):
         import_module(module)

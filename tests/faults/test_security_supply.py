@@ -229,7 +229,9 @@ def test_r13_few_places_run_or_load_anything(names: set[str], places: set[str]) 
 
 
 def test_r13_s13_no_endpoint_opens_a_file() -> None:
-    opening = re.compile(r"(os\.|io\.)?open|(?!writer\.).*\.((read|write)_(text|bytes)|unlink|iterdir|rglob)")
+    opening = re.compile(
+        r"(os\.|io\.)?open|(?!(writer|relay|self\._relay)\.).*\.((read|write)_(text|bytes)|unlink|iterdir|rglob)"
+    )
     inner = ("xenoglot.gateway", "xenoglot.dialects", "xenoglot.codec", "xenoglot.text", "xenoglot.policy")
     rooms = [module for module in MODULES if module.startswith(inner)]
     found = {module for module in rooms for name, _ in source_facts(module).calls if opening.fullmatch(name)}

@@ -180,7 +180,7 @@ async def test_always_holds_for_a_tool() -> None:
 
 def test_what_a_run_of_an_agent_took() -> None:
     class Nobody:
-        canvas = Drawn()
+        renderer = Drawn()
         interactive = False
 
     usage = Usage(input_tokens=7, output_tokens=3, cache_read=0, reasoning=2)
@@ -188,7 +188,7 @@ def test_what_a_run_of_an_agent_took() -> None:
         outcome="limit", reason="", response=None, messages=(), rounds=1, calls=2, usage=usage, spent=RunSpend(cost=0.5)
     )
     AgentScreen(Nobody()).feed(RunEnded(result=result))  # type: ignore[arg-type]
-    assert Nobody.canvas.lines == [("quiet", "1 answer · 2 calls · 7 in, 3 out, 2 thought · $0.5000")]
+    assert Nobody.renderer.lines == [("quiet", "1 answer · 2 calls · 7 in, 3 out, 2 thought · $0.5000")]
 
 
 async def test_where_nobody_is_nothing_is_allowed() -> None:
