@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PROGRAM = Path(__file__).parent / "offline_gateway.py"
 IN_NAMESPACE = ["unshare", "--net", "--map-root-user"]
 LOCAL = re.compile(r"socket\.getaddrinfo (127\.0\.0\.1|localhost)|socket\.connect /\S+")
+# A log of a gateway that was asked: its requests, and how long a busy machine kept it from working.
+EXPECTED_LOG = re.compile(r'.*"request".*|.*the event loop stood still for \d+ ms.*')
 
 
 def can_unshare_network() -> bool:
@@ -66,7 +68,7 @@ def test_s19_r40_r31_a_default_install_speaks_to_nobody(way: str, weights: Weigh
     assert (told["statuses"], told["exit"], told["nowhere"]) == ([200, 200, 200], 0, {"ipv4": 0, "ipv6": 0})
     assert [line for line in told["seen"] if not LOCAL.fullmatch(line)] == []
     assert told["greeting"].rpartition("http://")[2].startswith("127.0.0.1:")
-    assert [line for line in told["log"].splitlines() if '"request"' not in line] == []
+    assert [line for line in told["log"].splitlines() if not EXPECTED_LOG.fullmatch(line)] == []
 
 
 @pytest.mark.parametrize("way", WAYS)

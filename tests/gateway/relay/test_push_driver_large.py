@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -54,6 +55,18 @@ def threadless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Offload, "run", run)
 
 
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have large work done in a thread and the loop wait: time is pushed here while nothing happens in the loop."""
+
+    async def run(_: Offload, __: int, work: Callable[[], Result]) -> Result:
+        await turns(5)
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(work).result()
+
+    monkeypatch.setattr(Offload, "run", run)
+
+
 def calls(count: int) -> bytes:
     """A frame of Chat Completions with so many tool calls."""
     made = [
@@ -84,6 +97,7 @@ def played(harness: GatewayHarness, client: str, upstream: str, script: tuple[St
     return run_scenario(harness, scenario)
 
 
+@pytest.mark.usefixtures("joined")
 @pytest.mark.parametrize("client", ["chat", "messages", "responses"])
 @pytest.mark.parametrize("pieces", [1, 9])
 def test_the_loop_decodes_no_large_frame_and_sends_few_events_at_once(
