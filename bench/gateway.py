@@ -115,7 +115,7 @@ def main() -> int:
     if options.list:
         sys.stdout.write("".join(f"{each.name:28} {each.title}\n" for each in (*EVERY, *MATRIX)))
         return 0
-    needed("taskset", "nginx")
+    needed("taskset", *(() if options.instructions else ("nginx",)))  # instructions are counted of the gateway alone
     many_files()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         settings = Settings(
