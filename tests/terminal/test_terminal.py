@@ -130,7 +130,7 @@ def test_what_is_typed_is_what_is_asked(home: Path) -> None:
         terminal.type("/set top", "C-u")
         terminal.type("one", "M-Enter")
         terminal.type("two", "Enter")
-        terminal.until(STATUS)
+        terminal.until(f"{STATUS}\n+> *$")  # without a prompt, lines that are pasted come one by one
         assert sent(upstream)["temperature"] == 0.5
         assert sent(upstream)["messages"] == [
             {"role": "system", "content": "Be brief."},
