@@ -1,7 +1,7 @@
 """Does a test notice when a limit, a comparison or a truth value of the hardened modules is another one?
 
     python scripts/mutate.py                # all of them, see HARDENED
-    python scripts/mutate.py policy/retry   # those whose path has this in it
+    python scripts/mutate.py policy/target_health   # those whose path has this in it
     python scripts/mutate.py --list policy  # what would be changed, without any run
 
 Each change is made to the module in memory, in a process of its own, and the module's tests are run on it. What no test
@@ -46,6 +46,11 @@ HARDENED = {
     ),
     "policy/limits/scope.py": ("gateway/limits/test_limiter.py",),
     "policy/auth_throttle.py": ("policy/test_throttle.py", "faults/test_security_keys.py"),
+    "policy/target_health.py": (
+        "policy/test_breaker.py",
+        "policy/test_retry.py",
+        "policy/test_keys.py",
+    ),
     "policy/*.py": ("policy/test_{name}.py",),
     "policy/limits/*.py": ("policy/limits/test_{name}.py",),
     "gateway/limits*.py": ("gateway/test_{name}.py", "gateway/limits/test_limiter.py"),

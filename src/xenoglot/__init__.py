@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Image, Inline, Text, ToolCall, ToolResult
     from xenoglot.model.request import Message, OutputFormat, Request, Thinking, Tool, ToolChoice
     from xenoglot.model.response import Response, Usage
-    from xenoglot.policy.retry import Retry
+    from xenoglot.policy.target_health import Retry
     from xenoglot.tools.budget import Budget
     from xenoglot.tools.compaction import Compaction
     from xenoglot.tools.context import ToolContext
@@ -93,7 +93,7 @@ _LATER = {
     "ReplyStream": "xenoglot.client.sync_streams",
     "Request": "xenoglot.model.request",
     "Response": "xenoglot.model.response",
-    "Retry": "xenoglot.policy.retry",
+    "Retry": "xenoglot.policy.target_health",
     "RunResult": "xenoglot.tools.result",
     "Text": "xenoglot.model.content",
     "Thinking": "xenoglot.model.request",

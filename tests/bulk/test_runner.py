@@ -19,7 +19,7 @@ from xenoglot.bulk.runner import Runner, RunnerSettings, Task
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.response import Usage
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -7,7 +7,7 @@ from typing import Any
 
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.retry import ClientEnvironment
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 from xenoglot.testing import END, Body, Respond, ResponseHead, ScriptRule, Step, Steps, Upstream
 
 JSON = ("content-type", "application/json")

@@ -10,10 +10,9 @@ import pytest
 from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import SESSION_FIELDS, SESSION_HEADERS
-from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.capabilities import NEEDS, RequestCondition
 from xenoglot.policy.failure_policy import CAUSES, KINDS, STATUSES, judge
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import BreakerSettings, Retry
 from xenoglot.policy.target_order import Strategy
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings, UpstreamSettings
 from xenoglot.model.failure import Failure
-from xenoglot.policy.breaker import BreakerSettings
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import BreakerSettings, Retry
 from xenoglot.testing import Respond, ScriptRule
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from xenoglot.gateway.config.settings import ServerSettings, UpstreamSettings
 from xenoglot.gateway.observability.access_log import configure_logging
 from xenoglot.gateway.process.serve import GatewayServer as NativeServer
 from xenoglot.gateway.process.serve import bind, loop_factory
-from xenoglot.policy.breaker import BreakerSettings
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import BreakerSettings, Retry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

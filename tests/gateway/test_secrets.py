@@ -14,7 +14,7 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings, ServerSettings, UpstreamSettings
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from xenoglot.policy.breaker import Breaker, BreakerSettings
-from xenoglot.policy.rolling_counter import SLOTS
+from xenoglot.policy.target_health import SLOTS, Breaker, BreakerSettings
 
 SETTINGS = BreakerSettings(failures=3, window=30.0, share=0.5, open_seconds=10.0, max_open_seconds=40.0, probes=1)
 

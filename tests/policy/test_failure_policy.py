@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
 from xenoglot.policy.failure_policy import AT_CAPACITY, FILTER_CODES, FailureAction, Reason, judge, reasons
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 BROKEN = FailureAction(retry_same=True, retry_other=True, blame="target")
 UNFIT = FailureAction(retry_same=False, retry_other=True, blame="target")

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import rendezvous
-from xenoglot.policy.keys import KeyPool
+from xenoglot.policy.target_health import KeyPool
 
 LIMITED = Failure(kind="rate_limit", message="")
 REFUSED = Failure(kind="upstream", message="", cause="credentials")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from xenoglot.policy.retry import Retry, RetryBudget, delay
-from xenoglot.policy.rolling_counter import SLOTS
+from xenoglot.policy.target_health import SLOTS, Retry, RetryBudget, delay
 
 RETRY = Retry(base=0.5, cap=8.0, wait_limit=20.0)
 

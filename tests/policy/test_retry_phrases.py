@@ -28,7 +28,7 @@ from xenoglot.policy.limits.admission_queue import AdmissionQueue
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
 from xenoglot.policy.limits.usage_ledger import Shortage
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 SOURCE = ROOT / "src" / "xenoglot"
 CLIENTS = tomllib.loads((Path(__file__).parent / "retrying_clients.toml").read_text(encoding="utf-8"))

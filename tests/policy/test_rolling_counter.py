@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xenoglot.policy.rolling_counter import SLOTS, RollingCounter
+from xenoglot.policy.target_health import SLOTS, RollingCounter
 
 
 def counted(tally: RollingCounter, now: float) -> list[int]:

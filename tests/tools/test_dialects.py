@@ -12,7 +12,7 @@ from xenoglot.client.call.retry import ClientEnvironment
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Text, ToolCall
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 from xenoglot.testing import CUT, END, Body, ResponseHead, Upstream, answers
 from xenoglot.testing.script import ScriptRule
 from xenoglot.tools.budget import Budget

@@ -26,7 +26,7 @@ from xenoglot.bulk.rate_control import RateControl
 from xenoglot.errors import whereabouts
 from xenoglot.model.failure import Failure
 from xenoglot.policy.failure_policy import judge
-from xenoglot.policy.retry import Retry, delay
+from xenoglot.policy.target_health import Retry, delay
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator

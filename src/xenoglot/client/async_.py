@@ -14,7 +14,7 @@ from xenoglot.client.call.upstream_connection import ClientUpstream
 from xenoglot.client.client_options import ClientSettings
 from xenoglot.client.results.result import EmbeddingReply
 from xenoglot.errors import ConfigurationError
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xenoglot.client.call.execute import OnLoss
     from xenoglot.client.call.retry import ClientEnvironment
     from xenoglot.client.results.costs import Prices
-    from xenoglot.policy.retry import Retry
+    from xenoglot.policy.target_health import Retry
 
 
 class ClientOptions(TypedDict, total=False):

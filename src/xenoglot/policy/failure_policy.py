@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -27,8 +27,8 @@ Reason: TypeAlias = Literal[
 class FailureAction(Struct, frozen=True):
     """Whether the same target may be asked again, or another one, and who is to blame.
 
-    A key that is to blame rests (`policy.keys`): `retry_same` then means with another key, or with this one when it has
-    rested. Blame of a target counts against its breaker (`policy.breaker`).
+    A key that is to blame rests: `retry_same` then means with another key, or with this one when it has rested. Blame
+    of a target counts against its breaker (`policy.target_health`).
     """
 
     retry_same: bool

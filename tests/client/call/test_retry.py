@@ -26,7 +26,7 @@ from xenoglot.errors import (
     RateLimitError,
     UpstreamError,
 )
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 from xenoglot.testing import BROKEN, SILENT, Body, ResponseHead, ScriptRule, Steps, Upstream
 
 HOUR = 3600.0

@@ -40,7 +40,7 @@ from xenoglot.gateway.config.settings import BatchSettings, KeySettings, ServerS
 from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.model.failure import Failure
-from xenoglot.policy.breaker import BreakerSettings
+from xenoglot.policy.target_health import BreakerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -22,7 +22,7 @@ from xenoglot.backends.http.connection import UpstreamConnection as Asking
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.http import connection as http_connection
 from xenoglot.gateway.limits.limiter import MemoryLimiter
-from xenoglot.policy.breaker import Breaker
+from xenoglot.policy.target_health import Breaker
 from xenoglot.testing.connection import ScriptedConnection as Answering
 from xenoglot.testing.script import Body, End, ResponseHead, WaitEvent
 

@@ -22,7 +22,7 @@ from xenoglot.gateway.routing.router import Route, RoutePlan
 from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

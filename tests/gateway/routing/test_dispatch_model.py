@@ -29,8 +29,7 @@ from xenoglot.gateway.routing.router import Route, RoutePlan
 from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
-from xenoglot.policy.breaker import BreakerSettings
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import BreakerSettings, Retry
 
 if TYPE_CHECKING:
     from xenoglot.gateway.routing.reservation import Reservation

@@ -21,7 +21,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Sampling
 from xenoglot.model.response import Finish, Usage
 from xenoglot.policy.capabilities import RequestCondition
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

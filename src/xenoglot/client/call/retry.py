@@ -15,7 +15,7 @@ from msgspec import Struct
 from xenoglot.errors import FailureError, WireError, failure_error
 from xenoglot.model.failure import Failure
 from xenoglot.policy.failure_policy import judge
-from xenoglot.policy.retry import Retry, RetryBudget, delay
+from xenoglot.policy.target_health import Retry, RetryBudget, delay
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from xenoglot.gateway.batches.delayed import DelayedRequests
 from xenoglot.gateway.batches.execute import ask, left, model_of
 from xenoglot.gateway.batches.input_file import read_input
 from xenoglot.gateway.stored.background import AGAIN_SECONDS
-from xenoglot.policy.retry import Retry, delay
+from xenoglot.policy.target_health import Retry, delay
 from xenoglot.store.batches import BatchResult
 from xenoglot.store.records import StoreError
 

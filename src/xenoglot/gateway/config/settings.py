@@ -16,10 +16,9 @@ from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverride
 from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer
 from xenoglot.model.request import Sampling
-from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.failure_policy import Reason
 from xenoglot.policy.local_answers import Kind
-from xenoglot.policy.retry import Retry
+from xenoglot.policy.target_health import BreakerSettings, Retry
 from xenoglot.policy.target_order import Strategy
 from xenoglot.providers.provider import AuthForm
 from xenoglot.text.registry import OFF as OFF_SYNTAX

@@ -4,7 +4,7 @@ Theory of operation. The targets of a plan are put in order once (`policy.target
 one begins to answer; nothing has gone to the client by then, so whatever failed may be tried again
 (`policy.failure_policy`). As long as there is another target, asking it is better than waiting for this one; at the
 last one the wait between tries doubles, with jitter, and no such wait holds anything of the target. What all requests
-may cost in further tries is bounded (`policy.retry.Budget`), so that an outage does not become a storm.
+may cost in further tries is bounded (`policy.target_health.Budget`), so that an outage does not become a storm.
 
 What a request holds while it is under way (its place, its tokens, its key, its probe of a breaker) is a
 `Reservation`, given back once: by whoever reads the answer, when it is over.
@@ -23,7 +23,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import prefix_of, session_of
 from xenoglot.policy.capabilities import matches_when, needs_of
 from xenoglot.policy.failure_policy import AT_CAPACITY, FailureAction, judge
-from xenoglot.policy.retry import delay
+from xenoglot.policy.target_health import delay
 from xenoglot.policy.target_order import TargetCandidate, order
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.router import Route, RoutePlan
     from xenoglot.model.request import Request
     from xenoglot.policy.capabilities import Need
-    from xenoglot.policy.retry import RetryBudget
+    from xenoglot.policy.target_health import RetryBudget
 
 Answered = TypeVar("Answered")
 

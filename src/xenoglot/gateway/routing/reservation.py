@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.router import Route
     from xenoglot.gateway.routing.target_health import TargetHealth
     from xenoglot.policy.failure_policy import FailureAction
-    from xenoglot.policy.retry import Retry
+    from xenoglot.policy.target_health import Retry
 
 _logger = logging.getLogger("xenoglot.gateway")
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.policy.breaker import Breaker
-from xenoglot.policy.keys import KeyPool
-from xenoglot.policy.retry import Retry, RetryBudget
+from xenoglot.policy.target_health import Breaker, KeyPool, Retry, RetryBudget
 from xenoglot.policy.target_order import TargetLoad, averaged
 
 if TYPE_CHECKING:
