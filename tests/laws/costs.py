@@ -104,7 +104,7 @@ ELSEWHERE = {
     "fold": "model.fold",
     "json_io": "codec.json.json_io",
     "names": "codec.requests.names",
-    "prompt_estimate": "policy.prompt_estimate",
+    "prompt_estimate": "policy.token_estimate",
     "translate": "translate",
 }
 """The modules that `ClientEnvironment` gives which are not in `codec` itself, by the last part of their names."""

@@ -16,9 +16,14 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.fold import unfold, unfold_part
 from xenoglot.model.response import Candidate, Finish, Response
-from xenoglot.policy.answer_tokens import MOST_KEPT, AnswerTokens
-from xenoglot.policy.prompt_estimate import IMAGE_TOKENS, TOOL_TOKENS, estimate_part
-from xenoglot.policy.token_estimate import text_tokens
+from xenoglot.policy.token_estimate import (
+    IMAGE_TOKENS,
+    MOST_KEPT,
+    TOOL_TOKENS,
+    AnswerTokens,
+    estimate_part,
+    text_tokens,
+)
 
 WORDS = "The quick brown fox jumps over the lazy dog; it costs 12.50 euros.\n"
 ARGUMENTS = '{"city": "Paris", "days": [1, 2, 3]}'

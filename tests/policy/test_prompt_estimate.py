@@ -21,7 +21,7 @@ from xenoglot.model.content import (
     ToolResult,
 )
 from xenoglot.model.request import Message, Prompt, Request, Tool
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 
 FRAME = 4
 

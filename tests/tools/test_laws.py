@@ -16,7 +16,7 @@ from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction, shorten, units
 from xenoglot.tools.tool import ToolError, ToolOutput, tool

@@ -17,7 +17,7 @@ from xenoglot.model.events import BlockEnded, BlockStarted, Finished, Started, T
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request, ToolChoice
 from xenoglot.model.response import Finish, Usage
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import LEFT_OUT, Compaction
 from xenoglot.tools.events import Compacted, RoundEnded

@@ -17,7 +17,7 @@ from xenoglot.agent.tools.plan import PlanTool, Step
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, Request
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 from xenoglot.tools.compaction import Compaction, shorten
 from xenoglot.tools.tool import LocalTool, ToolError
 

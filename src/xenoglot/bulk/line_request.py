@@ -23,8 +23,7 @@ from xenoglot.model.events import Failed, Finished, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage
 from xenoglot.model.response import Usage
-from xenoglot.policy.prompt_estimate import estimate
-from xenoglot.policy.token_estimate import bytes_tokens
+from xenoglot.policy.token_estimate import bytes_tokens, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

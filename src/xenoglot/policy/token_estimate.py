@@ -1,12 +1,48 @@
-"""Estimates the tokens of a text by character classes: linear, and rather too many than too few. Pure.
+"""Estimates how many tokens a text, a prompt or an answer has, without a tokenizer.
 
 Byte-pair encodings take a common word for one token and a long or rare one for several; up to three digits, most signs
 of punctuation and most line ends are one each; letters of other scripts are between a half and three tokens. The
 weights are fitted to OpenAI's cl100k, which is neither the coarsest nor the finest of those in use. The UTF-8 of the
 text is mapped to classes in one pass, byte by byte; the rest is counting.
+
+Texts are counted by classes of characters (`policy.token_estimate`). Everything that a model reads is counted: words,
+thoughts, tool calls and their results, the tools themselves, and a few tokens for each turn's frame. An image costs
+what a large one does after the provider has scaled it down; other media are counted by their size. It rather says too
+much than too little: a client that compacts early loses less than one that is refused.
+
+Pieces of text are kept until there are enough of them for an estimate (`policy.token_estimate` looks at words, not at
+pieces of words), so memory is bounded and each character is counted once.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.model.content import (
+    Audio,
+    File,
+    Image,
+    Inline,
+    Nested,
+    Opaque,
+    Plain,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from xenoglot.model.events import ArgumentsDelta, AudioDelta, BlockEnded, BlockStarted, ReasoningDelta, TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.model.content import Part, Source
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON
+    from xenoglot.model.request import Prompt, Request, Tool
+
 
 _LETTER, _DIGIT, _SPACE, _LINE, _SIGN, _REST = b"a0 \n.-"
 _SCRIPTS = (
@@ -75,3 +111,165 @@ def _tokens(data: bytes) -> float:
     if data.isascii():
         return tokens
     return tokens + sum(weight * count(script) for script, weight in _WEIGHTS.items())
+
+
+MESSAGE_TOKENS = 4
+TOOL_TOKENS = 8
+IMAGE_TOKENS = 1600
+MEDIA_TOKENS = 1600
+"""A file or a sound of unknown size."""
+MEDIA_CHARACTERS_PER_TOKEN = 32
+"""Characters of base64."""
+
+
+def estimate(request: Request) -> int:
+    """Return about how many tokens the prompt of `request` is, at least 1."""
+    tokens = MESSAGE_TOKENS * len(request.messages)
+    for message in request.messages:
+        tokens += _parts(message.content)
+    for tool in request.tools:
+        tokens += _tool(tool)
+    if request.prompt is not None:
+        tokens += _prompt(request.prompt)
+    return max(1, tokens)
+
+
+def _prompt(prompt: Prompt) -> int:
+    tokens = _text(prompt.suffix)
+    for text in prompt.texts:
+        tokens += _text(text) if isinstance(text, str) else len(text)
+    return tokens
+
+
+def _parts(parts: Iterable[Part]) -> int:
+    tokens = 0
+    for part in parts:
+        tokens += _text(part.text) if type(part) is Text else estimate_part(part)
+    return tokens
+
+
+def estimate_part(part: Part) -> int:  # noqa: PLR0911  one for each kind
+    """Return about how many tokens one part of a turn is."""
+    match part:
+        case ToolCall():
+            return TOOL_TOKENS + _text(part.name) + _text(part.arguments)
+        case ToolResult():
+            return TOOL_TOKENS + _parts(part.content)
+        case Text(text=text) | Refusal(text=text):
+            return _text(text)
+        case Reasoning():
+            return _text(part.text) + _text("".join(part.summary or ())) + _text(part.encrypted)
+        case Image():
+            return IMAGE_TOKENS
+        case Audio(source=None):
+            return _text(part.transcript)
+        case Audio(source=source) | File(source=source):
+            return _media(source)
+        case Opaque():
+            return _json(part.data)
+
+
+def _tool(tool: Tool | Opaque) -> int:
+    if isinstance(tool, Opaque):
+        return TOOL_TOKENS + _json(tool.data)
+    return TOOL_TOKENS + _text(tool.name) + _text(tool.description) + _json(tool.parameters) + _json(tool.format)
+
+
+def _media(source: Source | None) -> int:
+    match source:
+        case Inline(data=data):
+            return max(1, len(data) // MEDIA_CHARACTERS_PER_TOKEN)
+        case Plain(text=text):
+            return _text(text)
+        case Nested(parts=parts):
+            return _parts(parts)
+        case _:
+            return MEDIA_TOKENS
+
+
+def _json(value: JSON) -> int:
+    return 0 if value is None else bytes_tokens(encode_json(value))
+
+
+def _text(text: str | None) -> int:
+    return text_tokens(text) if text else 0
+
+
+MOST_KEPT: Final = 8192
+"""Characters after which the pieces that are kept are counted."""
+
+_GROWING = (Text, Refusal, Reasoning, ToolCall, Audio)
+
+
+class AnswerTokens:
+    """The tokens of the events fed so far; the same for an answer that is fed whole (`unfold`) and in pieces."""
+
+    __slots__ = ("_grew", "_header", "_pending", "_size", "_tokens")
+
+    def __init__(self) -> None:
+        self._tokens = 0
+        self._pending: list[str] = []
+        self._size = 0
+        self._header: Part = Text(text="")
+        self._grew = False
+
+    def count(self) -> int:
+        """Return the tokens, at least 1."""
+        self._flush()
+        return max(1, self._tokens)
+
+    def grow(self, text: str) -> None:
+        """Add a piece of the open block."""
+        self._pending.append(text)
+        self._size += len(text)
+        if self._size >= MOST_KEPT:
+            self._flush()
+
+    def feed(self, event: Event) -> None:
+        """Add an event."""
+        match event:
+            case TextDelta(text=text) | ReasoningDelta(text=text) | ArgumentsDelta(text=text):
+                self.grow(text)
+            case AudioDelta(transcript=text):
+                self.grow(text)
+            case BlockStarted(part=part):
+                self._begin(part)
+            case BlockEnded(part=part):
+                self._end(part)
+            case _:
+                pass
+
+    def _begin(self, part: Part) -> None:
+        self._flush()
+        self._header, self._grew = part, False
+        if isinstance(part, ToolCall):
+            self._tokens += TOOL_TOKENS + text_tokens(part.name)
+        self.grow(_part_text(part))
+
+    def _end(self, whole: Part | None) -> None:
+        part = self._header if whole is None else whole
+        if not isinstance(part, _GROWING):
+            self._tokens += estimate_part(part)
+        elif whole is not None and not self._grew and not self._size:  # no delta had its words
+            self.grow(_part_text(whole))
+        self._flush()
+        self._grew = False
+
+    def _flush(self) -> None:
+        if self._size:
+            self._tokens += text_tokens("".join(self._pending))
+            self._grew = True
+        self._pending.clear()
+        self._size = 0
+
+
+def _part_text(part: Part) -> str:
+    match part:
+        case Text(text=text) | Refusal(text=text) | ToolCall(arguments=text):
+            return text
+        case Reasoning(text=text, summary=summary):
+            return (text or "") + "".join(summary or ())
+        case Audio(transcript=text):
+            return text or ""
+        case _:
+            return ""

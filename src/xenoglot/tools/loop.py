@@ -17,7 +17,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 from xenoglot.tools.compaction import Compaction, replace_results, shorten, summary_request
 from xenoglot.tools.effects import (
     Approve,

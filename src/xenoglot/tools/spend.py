@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.model.content import Reasoning
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Usage
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 from xenoglot.tools.budget import (
     Next,
     add_answer,

@@ -22,7 +22,7 @@ from xenoglot.gateway.upstream.call import passed_on, routes_for
 from xenoglot.gateway.upstream.preserve_reasoning import preserving
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.policy.failure_policy import judge
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,7 @@ from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.upstream.call import passed_on
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.policy.failure_policy import judge
-from xenoglot.policy.prompt_estimate import MEDIA_TOKENS
-from xenoglot.policy.token_estimate import text_tokens
+from xenoglot.policy.token_estimate import MEDIA_TOKENS, text_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from xenoglot.model.events import PIECES, Finished, UsageReported
 from xenoglot.model.fold import merge_usage, unfold
 from xenoglot.model.response import Usage
-from xenoglot.policy.answer_tokens import AnswerTokens
+from xenoglot.policy.token_estimate import AnswerTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -29,7 +29,7 @@ from xenoglot.model.fold import unfold
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.policy.local_answers import local_answer
-from xenoglot.policy.prompt_estimate import estimate
+from xenoglot.policy.token_estimate import estimate
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
