@@ -38,13 +38,12 @@ SOURCE = ROOT / "src" / "xenoglot"
 HARMLESS = Path(__file__).with_name("mutants.toml")
 
 HARDENED = {
-    "policy/limits/fair_queue.py": ("policy/limits/test_fair_queue.py", "policy/limits/test_admission_queue.py"),
+    "policy/limits/admission_queue.py": ("policy/limits/test_fair_queue.py", "policy/limits/test_admission_queue.py"),
     "policy/limits/usage_ledger.py": (
         "policy/limits/test_usage_ledger.py",
         "policy/limits/test_admission_queue.py",
         "gateway/limits/test_limiter.py",
     ),
-    "policy/limits/scope.py": ("gateway/limits/test_limiter.py",),
     "policy/auth_throttle.py": ("policy/test_throttle.py", "faults/test_security_keys.py"),
     "policy/target_health.py": (
         "policy/test_breaker.py",

@@ -37,8 +37,8 @@ RENAMED = {
     "xenoglot.backends.remote": {"Remote": "xenoglot.backends.remote.backend.Remote"},
     "xenoglot.gateway.limits": {
         "MemoryLimiter": "xenoglot.gateway.limits.limiter.MemoryLimiter",
-        "Scope": "xenoglot.policy.limits.scope.Scope",
-        "Window": "xenoglot.policy.limits.sliding_window.Window",
+        "Scope": "xenoglot.policy.limits.usage_ledger.Scope",
+        "Window": "xenoglot.policy.limits.usage_ledger.Window",
     },
     "xenoglot.tools.events": {
         "Added": "xenoglot.tools.events.MessagesAdded",

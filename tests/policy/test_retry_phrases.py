@@ -25,9 +25,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.request import Request
 from xenoglot.policy.failure_policy import KINDS, judge
 from xenoglot.policy.limits.admission_queue import AdmissionQueue
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
-from xenoglot.policy.limits.usage_ledger import Shortage
+from xenoglot.policy.limits.usage_ledger import Scope, Shortage, Window
 from xenoglot.policy.target_health import Retry
 
 SOURCE = ROOT / "src" / "xenoglot"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from xenoglot.policy.limits.sliding_window import Window, WindowEntry, WindowUsage
+from xenoglot.policy.limits.usage_ledger import Window, WindowEntry, WindowUsage
 
 MINUTE = 60.0
 

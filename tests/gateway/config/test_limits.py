@@ -14,8 +14,7 @@ from xenoglot.gateway.limits.redis import RedisLimiter
 from xenoglot.gateway.limits.scopes import Scopes, expected_tokens
 from xenoglot.gateway.process.build import build_limiter
 from xenoglot.model.request import Request, Sampling
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Scope, Window
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

@@ -13,8 +13,7 @@ from tests.backends.raw_server import ManualClockLoop, advance, becomes, leakles
 from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.limiter import UNLIMITED, MemoryLimiter
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Scope, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

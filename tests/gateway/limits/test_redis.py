@@ -20,8 +20,7 @@ from xenoglot.gateway.config.load import check
 from xenoglot.gateway.limits.redis import TIMEOUT, RedisLease, RedisLimiter
 from xenoglot.gateway.limits.redis_timeout import SilenceTimeout
 from xenoglot.gateway.process.build import build_gateway
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Scope, Window
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator

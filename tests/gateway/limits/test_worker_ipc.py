@@ -19,8 +19,7 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.limits import worker_ipc
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.limits.worker_ipc import LONGEST, SharedLimiter, serve_limiter
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Scope, Window
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator

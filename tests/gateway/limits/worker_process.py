@@ -9,7 +9,7 @@ from msgspec import json
 
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.worker_ipc import SharedLimiter
-from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.usage_ledger import Scope
 
 
 async def main(path: str, scope: Scope, times: int) -> None:

@@ -18,9 +18,7 @@ from xenoglot.policy.limits.admission_queue import (
     AdmissionQueue,
     QueueEntry,
 )
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
-from xenoglot.policy.limits.usage_ledger import Shortage
+from xenoglot.policy.limits.usage_ledger import Scope, Shortage, Window
 
 SCOPES = (
     Scope("key:a", requests=(Window(5, 8.0),), concurrency=3, queue=4),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from xenoglot.policy.limits.fair_queue import FairQueue
+from xenoglot.policy.limits.admission_queue import FairQueue
 
 
 class One(Struct, frozen=True):

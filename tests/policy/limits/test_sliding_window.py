@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.policy.limits.sliding_window import MOST_ENTRIES, Window, WindowEntry, WindowUsage
+from xenoglot.policy.limits.usage_ledger import MOST_ENTRIES, Window, WindowEntry, WindowUsage
 
 TICKS = st.integers(0, 200).map(lambda eighths: eighths / 8)
 """Times that floating point adds without error."""

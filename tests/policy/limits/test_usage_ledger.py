@@ -7,9 +7,7 @@ from math import inf
 import pytest
 
 from xenoglot.policy.limits.admission_queue import AdmissionQueue, QueueEntry
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
-from xenoglot.policy.limits.usage_ledger import MOST_IDLE, Shortage, UsageLedger
+from xenoglot.policy.limits.usage_ledger import MOST_IDLE, Scope, Shortage, UsageLedger, Window
 
 SCOPE = Scope("upstream:x", requests=(Window(9, 60.0),), tokens=(Window(100, 30.0),), concurrency=3)
 

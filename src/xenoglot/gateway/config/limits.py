@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from xenoglot.gateway.config.schema import join, shown
-from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Window
 
 if TYPE_CHECKING:
     from xenoglot.gateway.config.schema import Problems

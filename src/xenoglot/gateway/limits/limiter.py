@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.errors import FailureError
 from xenoglot.policy.limits.admission_queue import AdmissionQueue, QueueEntry
-from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Scope, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

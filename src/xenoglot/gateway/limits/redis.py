@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.limits.limiter import Lease, LimiterMetrics
     from xenoglot.gateway.limits.redis_scripts import LimitRequest
     from xenoglot.policy.limits.admission_queue import QueueEntry
-    from xenoglot.policy.limits.scope import Scope
-    from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage
+    from xenoglot.policy.limits.usage_ledger import Scope, ScopeReservation, Shortage
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 A script runs alone on the server, so all scopes of a request are decided at once, by the server's clock. Kept for each
 window are a sorted set (when each use was) and a hash (how much each was, and their sum in `used`); for each scope with
 places a sorted set of leases by when they lapse. All names begin with one hash tag: a cluster keeps them together.
-Times are whole microseconds. As in `policy.limits.sliding_window`, a large window joins uses that are close together.
+Times are whole microseconds. As in `policy.limits.usage_ledger`, a large window joins uses that are close together.
 
 A server's clock can be set back. Uses that would then lie in the future are moved to now, so they count for longer, and
 at most for one window.
@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, json
 
-from xenoglot.policy.limits.sliding_window import MOST_ENTRIES
-from xenoglot.policy.limits.usage_ledger import Shortage
+from xenoglot.policy.limits.usage_ledger import MOST_ENTRIES, Shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from xenoglot.policy.limits.admission_queue import QueueEntry
-    from xenoglot.policy.limits.scope import Scope
-    from xenoglot.policy.limits.sliding_window import Window
+    from xenoglot.policy.limits.usage_ledger import Scope, Window
 
 PREFIX = "{xenoglot}"
 MICROSECONDS = 1_000_000

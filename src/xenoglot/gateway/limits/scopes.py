@@ -6,12 +6,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from xenoglot.gateway.config.limits import OUTPUT_TOKENS, LimitSettings, window
-from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.usage_ledger import Scope
 
 if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
     from xenoglot.model.request import Request
-    from xenoglot.policy.limits.sliding_window import Window
+    from xenoglot.policy.limits.usage_ledger import Window
 
 
 class Scopes:

@@ -20,7 +20,7 @@ from msgspec import MsgspecError, Struct, msgpack
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.limiter import UNLIMITED, LimiterMetrics, MemoryLimiter
 from xenoglot.model.failure import Failure
-from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.usage_ledger import Scope
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
