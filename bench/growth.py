@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from bench.plot import Series, lines
 from bench.samples import MODEL, PIECE, agent, answer, conversation, frames, spoken, written
 from bench.slopes import LINEAR, last_decade, sizes, slope
-from xenoglot.codec.json.duplicate_keys import unambiguous
-from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json, unambiguous
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.bounds import bounded
 from xenoglot.dialect_registry import get

@@ -145,7 +145,7 @@ def _encode(name: str, request: Request) -> Callable[[], object]:
 
 
 def _unambiguous(request: Request) -> Callable[[], object]:
-    from xenoglot.codec.json.duplicate_keys import unambiguous  # noqa: PLC0415  the head of this module says why
+    from xenoglot.codec.json.json_io import unambiguous  # noqa: PLC0415  the head of this module says why
 
     data = written("chat", request)
     return partial(unambiguous, data, decode_json(data))

@@ -301,7 +301,7 @@ def test_arguments_are_read_again_only_when_they_grew(monkeypatch: pytest.Monkey
         read.append(data)
         return decode_json(data)
 
-    monkeypatch.setattr("xenoglot.codec.json.object_text.decode_json", counted)
+    monkeypatch.setattr("xenoglot.codec.json.json_io.decode_json", counted)
     blocks = Blocks()
     blocks.open("first", A)
     blocks.grow("first", arguments("{}}"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.object_text import ObjectText
+from xenoglot.codec.json.json_io import ObjectText
 from xenoglot.errors import WireError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted

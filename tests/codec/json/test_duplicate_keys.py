@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.json.duplicate_keys import unambiguous
-from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json, unambiguous
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON

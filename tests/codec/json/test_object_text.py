@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.json import object_text
-from xenoglot.codec.json.json_io import decode_json
-from xenoglot.codec.json.object_text import ObjectText
+from xenoglot.codec.json import json_io
+from xenoglot.codec.json.json_io import ObjectText, decode_json
 from xenoglot.model.json import JSON
 
 TEXTS = st.one_of(
@@ -44,7 +43,7 @@ def test_an_object_is_decoded_once_however_often_it_is_asked_for(monkeypatch: py
         decoded.append(text)
         return decode_json(text)
 
-    monkeypatch.setattr(object_text, "decode_json", counted)
+    monkeypatch.setattr(json_io, "decode_json", counted)
     grown = ObjectText('{"a": "')
     for _ in range(100):
         grown.pieces.append("}")

@@ -1,4 +1,4 @@
-"""Parses and serializes JSON: strict for requests, lenient for answers of model servers."""
+"""Decodes and encodes JSON; detects duplicate keys, and when an object that arrives in pieces is complete."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.json import format as shaped
 
 from xenoglot.codec.json import slices
+from xenoglot.codec.json.slices import SLICE_BYTES, decode
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xenoglot.model.json import JSON
+    from xenoglot.model.json import JSON, JSONObject
+
 
 encode_json = msgspec.json.Encoder().encode
 """Any JSON value to compact UTF-8 bytes; text is not escaped to ASCII, keys keep their order."""
@@ -118,3 +121,114 @@ def _cut(text: str) -> Iterator[str]:
             end = begin + _PAIR
         yield text[at:end]
         at = end
+
+
+class _DuplicateError(Exception):
+    pass
+
+
+def unambiguous(data: bytes, value: JSON) -> bytes:
+    """Return `data`, JSON that was read as `value`; serialized again if readers could differ about its value.
+
+    RFC 8259 section 4 leaves it to each reader which of several members of one name counts. What is checked by the one
+    and obeyed by the other would be two things.
+    """
+    written = encode_json(value) if len(data) < SLICE_BYTES else encode_large(value)
+    # What is the same, or the same but for the blanks, is the usual case, and seen in a tenth of the time.
+    if written == data or written == shaped(data, indent=-1) or not _has_duplicates(data):
+        return data
+    return written
+
+
+def _has_duplicates(data: bytes) -> bool:
+    """Whether two members of an object have one name; also where that is too deep to be seen."""
+    try:
+        if len(data) < SLICE_BYTES:
+            _load(data)
+        else:
+            decode(data, _load, _join)
+    except (_DuplicateError, RecursionError, ValueError):
+        return True
+    return False
+
+
+def _load(data: bytes) -> JSON:
+    import json  # noqa: PLC0415  slow to load, and most gateways never get here
+
+    value: JSON = json.loads(data, object_pairs_hook=_object, parse_int=str, parse_float=str)
+    return value
+
+
+def _object(members: list[tuple[str, JSON]]) -> JSONObject:
+    found = dict(members)
+    if len(found) < len(members):
+        raise _DuplicateError
+    return found
+
+
+def _join(members: JSONObject, more: JSONObject) -> None:
+    if not members.keys().isdisjoint(more):
+        raise _DuplicateError
+    members.update(more)
+
+
+_MARK = re.compile(r'["\\{}\[\]]')
+_DEPTHS = {"{": 1, "[": 1, "}": -1, "]": -1}
+
+
+class ObjectText:
+    """The pieces so far. `is_complete` may be called after every piece; no character is read twice."""
+
+    __slots__ = ("_begun", "_complete", "_depth", "_escaped", "_looked", "_quoted", "pieces")
+
+    def __init__(self, text: str = "") -> None:
+        self.pieces: list[str] = [text] if text else []
+        self._looked = 0  # pieces
+        self._depth = 0
+        self._begun = self._quoted = self._escaped = False
+        self._complete: bool | None = None  # known once the outermost bracket is closed
+
+    def __bool__(self) -> bool:
+        """Whether there is any text."""
+        return bool(self.pieces)
+
+    def __str__(self) -> str:
+        return "".join(self.pieces)
+
+    def is_complete(self) -> bool:
+        """Whether the text is one JSON object, after which only blanks could come."""
+        while self._looked < len(self.pieces):
+            piece = self.pieces[self._looked]
+            self._looked += 1
+            if self._complete is None:
+                self._look(piece)
+            elif piece.strip():
+                self._complete = False
+        return self._complete is True
+
+    def _look(self, piece: str) -> None:
+        """Follow the brackets of one more piece."""
+        escaped = 0 if self._escaped else -1
+        self._escaped = False
+        for mark in _MARK.finditer(piece):
+            at, sign = mark.start(), mark[0]
+            if at == escaped:
+                continue
+            if sign == '"':
+                self._quoted = not self._quoted
+            elif self._quoted:
+                if sign == "\\":
+                    escaped = at + 1
+            elif sign != "\\":
+                self._depth += _DEPTHS[sign]
+                self._begun = True
+            if self._begun and self._depth <= 0:
+                self._complete = self._is_object()
+                return
+        self._escaped = escaped == len(piece)
+
+    def _is_object(self) -> bool:
+        try:
+            return isinstance(decode_json(str(self)), dict)
+        except WireError:
+            return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE
-from xenoglot.codec.json.duplicate_keys import unambiguous
+from xenoglot.codec.json.json_io import unambiguous
 from xenoglot.gateway.api.request_admission import admitted_context
 from xenoglot.gateway.relay.push_driver import PushRelay, PushServices
 from xenoglot.gateway.relay.push_sink import Attempt

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.operation import AnyCall, OperationCall, OperationResult, handler_of, need_handler
 from xenoglot.codec.invalid_request import refusing
-from xenoglot.codec.json.duplicate_keys import unambiguous
-from xenoglot.codec.json.json_io import encode_json, encode_large
+from xenoglot.codec.json.json_io import encode_json, encode_large, unambiguous
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.auxiliary import note_route, report_headers, with_path_model
 from xenoglot.gateway.endpoint.request_body import BodyReader

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.json.json_io import ObjectText
 from xenoglot.codec.json.nested_extra import leave
-from xenoglot.codec.json.object_text import ObjectText
 from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.tool_calls import NO_ARGUMENTS, derived_id, take_arguments
 from xenoglot.errors import WireError
