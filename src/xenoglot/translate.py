@@ -10,8 +10,8 @@ from xenoglot.codec.framing.formats import JSON_LINES
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.json.json_io import decode_json, encode_json
-from xenoglot.codec.json.nested_extra import is_placeholder
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.reader import is_placeholder
 from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames

@@ -6,7 +6,7 @@ import pytest
 
 from tests.dialects.chat.wire import chunk, read
 from xenoglot.codec.json.json_io import decode_json
-from xenoglot.codec.json.nested_extra import is_placeholder
+from xenoglot.codec.reader import is_placeholder
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text
 from xenoglot.model.events import OpaqueDelta

@@ -24,9 +24,9 @@ from xenoglot.codec.framing.formats import JSON_LINES
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.glob import matches
 from xenoglot.codec.json.json_io import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
-from xenoglot.codec.json.nested_extra import is_placeholder
 from xenoglot.codec.json.slices import count_values
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.reader import is_placeholder
 from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames

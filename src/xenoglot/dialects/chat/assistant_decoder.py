@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import is_placeholder, leave, left, take_blanks, take_placeholders
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader, expected, is_placeholder, leave, left, take_blanks, take_placeholders
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.parts import decode_part
 from xenoglot.dialects.chat.reasoning import take_reasoning

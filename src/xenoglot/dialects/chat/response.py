@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.frequent_shapes import silent
-from xenoglot.codec.json.nested_extra import leave, left, need_object, take_blanks
 from xenoglot.codec.loss import TOLERATED, form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, leave, left, need_object, take_blanks
 from xenoglot.dialects.chat.assistant_decoder import decode_assistant, encode_logprobs, take_logprobs
 from xenoglot.dialects.chat.assistant_encoder import encode_message
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields

@@ -6,9 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_json, to_text
-from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, leave, left, need_object
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, ToolCall

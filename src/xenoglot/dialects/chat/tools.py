@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader, expected, leave, left, need_object
 from xenoglot.codec.requests.names import fit, namespaces_of, qualified
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.fast.frequent_shapes import plain_tool

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, leave, left
 from xenoglot.dialects.completions.extras import NAME, extra_of, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Logprob

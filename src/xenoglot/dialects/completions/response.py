@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, take_blanks
 from xenoglot.codec.requests.prompt_echo import head_of, is_echoed, is_marked
 from xenoglot.dialects.completions.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.completions.finish import encode_finish, take_finish

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.opaque import name_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, leave
 from xenoglot.codec.requests.prompt_echo import missing_echo
 from xenoglot.dialects.completions.extras import NAME, own_fields
 from xenoglot.model.content import Audio, Opaque, Refusal, Text

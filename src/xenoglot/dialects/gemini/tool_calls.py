@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_json, to_text
-from xenoglot.codec.json.nested_extra import need_object
+from xenoglot.codec.reader import need_object
 from xenoglot.codec.requests.call_ids import PendingCalls
 from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.dialects.gemini.extras import NAME, keep

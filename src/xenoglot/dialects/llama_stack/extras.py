@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import left
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, left
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:

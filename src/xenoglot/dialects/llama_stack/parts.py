@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.data_url import data_url, source_of
-from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader, expected, leave
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
 from xenoglot.model.content import (
     Audio,

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import need_object, take_blanks
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, need_object, take_blanks
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields
 from xenoglot.dialects.llama_stack.finish import decode_finish, encode_finish
 from xenoglot.dialects.llama_stack.logprobs import take_logprobs

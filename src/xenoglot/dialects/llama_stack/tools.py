@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.reader import leave
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, namespace_of, qualified
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import left
+from xenoglot.codec.reader import left
 from xenoglot.dialects.ollama.extras import NAMES, OllamaEndpoint, extra_of, own_fields
 from xenoglot.dialects.ollama.finish import decode_finish, decode_usage, encode_finish, encode_usage
 from xenoglot.dialects.ollama.timestamps import decode_moment, encode_moment

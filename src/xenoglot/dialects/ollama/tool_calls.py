@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_json, to_text
-from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import leave, left, need_object
 from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
 from xenoglot.errors import WireError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.reader import leave, left, need_object
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, qualified
 from xenoglot.dialects.ollama.extras import FAMILY, extra_of, own_fields

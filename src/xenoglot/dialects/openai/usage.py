@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from xenoglot.codec.fields import Fields, by_hand
-from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, leave, left
 from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
 from xenoglot.shortcuts import shortcut

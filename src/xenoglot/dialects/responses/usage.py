@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.fields import Fields, by_hand
-from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, leave, left
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.model.response import Usage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import left
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.custom_tools import wrap_custom
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless

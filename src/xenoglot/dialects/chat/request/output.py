@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, leave, left
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.openai.options import encode_format, take_format

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import ObjectText
-from xenoglot.codec.json.nested_extra import leave
+from xenoglot.codec.reader import leave
 from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.tool_calls import NO_ARGUMENTS, derived_id, take_arguments
 from xenoglot.errors import WireError

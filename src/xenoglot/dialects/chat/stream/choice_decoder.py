@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from xenoglot.codec.blocks import Blocks
 from xenoglot.codec.framing.event_template import TemplateHint
-from xenoglot.codec.json.nested_extra import leave, take_placeholders
 from xenoglot.codec.loss import TOLERATED
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader, expected, leave, take_placeholders
 from xenoglot.dialects.chat.assistant_decoder import decode_audio, decode_logprobs, take_annotations
 from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.finish import decode_finish, take_stop

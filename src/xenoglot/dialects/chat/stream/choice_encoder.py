@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.framing.sse import around
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
+from xenoglot.codec.reader import left
 from xenoglot.dialects.chat.assistant_decoder import encode_annotation, encode_logprobs
 from xenoglot.dialects.chat.assistant_encoder import note_explanation, note_order
 from xenoglot.dialects.chat.extras import NAME, own_fields

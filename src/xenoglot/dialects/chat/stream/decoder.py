@@ -14,8 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_answer
-from xenoglot.codec.json.nested_extra import take_placeholders
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, take_placeholders
 from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.stream.choice_decoder import ChoiceDecoder
 from xenoglot.dialects.chat.usage import decode_usage

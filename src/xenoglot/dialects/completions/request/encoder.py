@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import left
 from xenoglot.codec.requests.adapt_request import JSON_ONLY
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless, write_max_tokens
 from xenoglot.codec.requests.transcript import transcribe

@@ -8,9 +8,9 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
-from xenoglot.codec.json.nested_extra import need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
+from xenoglot.codec.reader import need_object
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
 from xenoglot.model.content import Audio, File, Image, Inline, Nested, Plain, Remote, Stored
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import decode_answer, encode_json
-from xenoglot.codec.json.nested_extra import take_blanks
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, take_blanks
 from xenoglot.dialects.llama_stack.errors import decode_error
 from xenoglot.dialects.llama_stack.extras import COMPLETION
 from xenoglot.dialects.llama_stack.finish import decode_finish

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from xenoglot.codec.json.json_io import decode_answer
-from xenoglot.codec.json.nested_extra import leave, need_object, take_blanks
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader, expected, leave, need_object, take_blanks
 from xenoglot.dialects.llama_stack.errors import decode_error
 from xenoglot.dialects.llama_stack.extras import NAME
 from xenoglot.dialects.llama_stack.finish import decode_finish

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, take_blanks
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from
 from xenoglot.dialects.ollama.extras import GENERATE, extra_of, own_fields
 from xenoglot.dialects.ollama.media import decode_media

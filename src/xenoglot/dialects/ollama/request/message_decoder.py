@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import take_blanks
+from xenoglot.codec.reader import take_blanks
 from xenoglot.codec.requests.call_ids import PendingCalls
 from xenoglot.dialects.ollama.extras import FAMILY, extra_of
 from xenoglot.dialects.ollama.media import decode_media

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.nested_extra import take_blanks
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader, expected, take_blanks
 from xenoglot.codec.requests.encode_context import stateless
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
 from xenoglot.dialects.ollama.reasoning_effort import encode_thinking, take_thinking

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.blocks import Blocks
 from xenoglot.codec.json.json_io import decode_answer
-from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.reader import Reader
+from xenoglot.codec.reader import Reader, take_blanks
 from xenoglot.dialects.ollama.errors import decode_error
 from xenoglot.dialects.ollama.logprobs import encode_logprobs, take_logprobs
 from xenoglot.dialects.ollama.request.message_decoder import take_parts

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import leave
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader, expected, leave
 from xenoglot.dialects.openai.options import EFFORTS
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.request.fields import REASONING, REQUEST, SAMPLING, TEXT

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import left
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, extended, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
