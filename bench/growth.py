@@ -25,7 +25,7 @@ from bench.samples import MODEL, PIECE, agent, answer, conversation, frames, spo
 from bench.slopes import LINEAR, last_decade, sizes, slope
 from xenoglot.codec.json.json_io import decode_json, encode_json, unambiguous
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Image, Inline, Text
 from xenoglot.model.events import Event, TextDelta

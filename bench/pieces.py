@@ -19,7 +19,7 @@ from bench.inmemory import Answer, Load, asked, spent, streamed, whole
 from bench.samples import MODEL, agent, answer, body, frames, small, spoken, written
 from xenoglot.codec.json.json_io import decode_answer, decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.stage import Pipeline, Stage, through
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get

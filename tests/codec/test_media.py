@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject

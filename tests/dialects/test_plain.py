@@ -15,7 +15,7 @@ from tests.laws.vectors import Case, each
 from tests.shortcuts import switched
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.dialects.chat.request import message_decoder as chat_reading

@@ -15,7 +15,7 @@ from tests.gateway.scripted_backends import HELLO
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.json.json_io import decode_json
-from xenoglot.codec.requests.bounds import MOST_TOKENS
+from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.app import Gateway
 

@@ -29,7 +29,7 @@ from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.json.json_io import decode_answer, decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target as Server
 from xenoglot.dialect_registry import get, names

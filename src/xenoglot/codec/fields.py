@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.bounds import between
+from xenoglot.codec.requests.checks import between
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.codec.logit_bias import is_token
+from xenoglot.codec.requests.checks import is_token
 
 if TYPE_CHECKING:
     from xenoglot.engine.server.runtime import RuntimeProperties

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.requests.bounds import MOST_FIELDS, MOST_MESSAGES, MOST_PARTS, check_lists
+from xenoglot.codec.requests.checks import MOST_FIELDS, MOST_MESSAGES, MOST_PARTS, check_lists
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

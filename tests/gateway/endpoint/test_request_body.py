@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import Backend
-from xenoglot.codec.requests.bounds import check_lists
+from xenoglot.codec.requests.checks import check_lists
 from xenoglot.dialect_registry import get, names
 from xenoglot.gateway.config.settings import ServerSettings
 from xenoglot.gateway.endpoint import request_body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.local_models.function_parameters import report_logprobs
-from xenoglot.codec.logit_bias import is_token
+from xenoglot.codec.requests.checks import is_token
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.call.messages import messages_of, texts_of_system
 from xenoglot.client.call.tools import decode_tools, tool_choice_of, tools_of
 from xenoglot.client.call.validate_request import find_invalid_field, wire_error
-from xenoglot.codec.requests.bounds import MOST_TOKENS, bounded
+from xenoglot.codec.requests.checks import MOST_TOKENS, bounded
 from xenoglot.codec.requests.encode_context import ADDED
 from xenoglot.errors import WireError
 from xenoglot.http1.syntax import CONNECTION_FIELDS, NOT_IN_VALUES, TOKEN

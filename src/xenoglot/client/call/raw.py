@@ -15,7 +15,7 @@ from xenoglot.client.call.attempt import StartedAnswer, begin
 from xenoglot.client.call.validate_request import encode_value
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.json.json_io import decode_answer, decode_json
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.requests.path_template import has_model
 from xenoglot.codec.responses.reasoning_filter import reasoning_filter
 from xenoglot.codec.stage import Pipeline

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.data_url import data_url, source_of
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.media import audio_format
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader, leave, left, need_object
+from xenoglot.codec.requests.checks import audio_format
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.model.content import (
     Audio,

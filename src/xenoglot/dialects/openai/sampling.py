@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.codec.fields import Field, FieldTexts
-from xenoglot.codec.logit_bias import is_token
 from xenoglot.codec.reader import Reader, expected, leave
-from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, shown
+from xenoglot.codec.requests.checks import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, is_token, shown
 from xenoglot.codec.requests.encode_context import EncodeContext, extended
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.data_url import data_url, source_of
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.media import audio_format
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader, leave, left, need_object
+from xenoglot.codec.requests.checks import audio_format
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.output_text import ITEM, decode_output_text, encode_output_text
 from xenoglot.model.content import (

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import Call
 from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import refusing
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.api.auxiliary import note_route, report_headers

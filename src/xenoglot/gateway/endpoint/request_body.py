@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.json.json_io import decode_json
-from xenoglot.codec.requests.bounds import check_lists
+from xenoglot.codec.requests.checks import check_lists
 
 if TYPE_CHECKING:
     from xenoglot.gateway.http.exchange import Exchange

@@ -24,7 +24,7 @@ from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.offload import offload, weight_of
 from xenoglot.codec.invalid_request import invalid, refusing
 from xenoglot.codec.json.json_io import unambiguous
-from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_body import BodyReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.codec.fields import Field, Fields, by_hand, words
-from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_TOKENS
+from xenoglot.codec.requests.checks import MOST_CANDIDATES, MOST_TOKENS
 from xenoglot.codec.requests.encode_context import write_max_tokens
 from xenoglot.codec.requests.stop_strings import stop_writer, take_stop
 from xenoglot.dialects.chat.extras import NAME

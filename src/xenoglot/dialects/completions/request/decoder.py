@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.requests.bounds import MOST_CANDIDATES, taken
+from xenoglot.codec.requests.checks import MOST_CANDIDATES, taken
 from xenoglot.dialects.completions.extras import NAME, extra_of
 from xenoglot.dialects.completions.request.fields import PROMPT, REQUEST, SAMPLING
 from xenoglot.dialects.openai.sampling import TEXTS, take_stream_options

@@ -6,7 +6,7 @@ from typing import Final
 
 from xenoglot.codec.fields import Field, Fields, by_hand
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_TOKENS, taken
+from xenoglot.codec.requests.checks import MOST_CANDIDATES, MOST_TOKENS, taken
 from xenoglot.codec.requests.encode_context import write_max_tokens
 from xenoglot.codec.requests.stop_strings import stop_writer, take_stop
 from xenoglot.dialects.openai.sampling import TEXTS, encode_bias, numbers, take_bias

@@ -9,7 +9,7 @@ from typing import Final
 
 from xenoglot.codec.fields import NEUTRAL, Field, Fields, FieldTexts, by_hand, words
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_CANDIDATES, MOST_LOGPROBS, MOST_SEED, MOST_TOKENS, ranged
+from xenoglot.codec.requests.checks import LEAST_SEED, MOST_CANDIDATES, MOST_LOGPROBS, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
 from xenoglot.codec.requests.stop_strings import stop_writer
 from xenoglot.model.json import JSON, JSONObject

@@ -6,7 +6,7 @@ from typing import Final
 
 from xenoglot.codec.fields import Field, Fields, FieldTexts, by_hand
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.bounds import MOST_PENALTY, MOST_TOKENS, ranged
+from xenoglot.codec.requests.checks import MOST_PENALTY, MOST_TOKENS, ranged
 from xenoglot.codec.requests.encode_context import EncodeContext, write_max_tokens
 from xenoglot.codec.requests.stop_strings import stop_writer
 from xenoglot.errors import WireError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader, leave
-from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
+from xenoglot.codec.requests.checks import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
 from xenoglot.dialects.llama_stack.request.fields import OUTPUT, SAMPLING
 from xenoglot.errors import WireError

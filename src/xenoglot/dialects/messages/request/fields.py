@@ -9,7 +9,7 @@ from typing import Final
 
 from xenoglot.codec.fields import STATELESS, Field, Fields, FieldTexts, by_hand, words
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.bounds import MOST_TOKENS
+from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.codec.requests.encode_context import EncodeContext, write_max_tokens
 from xenoglot.dialects.messages.extras import encode_cache, take_cache
 from xenoglot.model.content import CacheMark

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.fields import Field, Fields, NestedFields, by_hand, words
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.bounds import MOST_TOKENS
+from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
 from xenoglot.dialects.openai.options import EFFORTS, encode_format, options, take_format
 from xenoglot.dialects.openai.sampling import TEXTS, numbers
