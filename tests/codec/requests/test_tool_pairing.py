@@ -1,6 +1,6 @@
 """Calls and results: each call has one result behind it, and no result stands without its call."""
 
-from xenoglot.codec.requests.tool_pairing import Pairing, paired
+from xenoglot.codec.requests.call_ids import Pairing, paired
 from xenoglot.model.json import JSONObject
 
 PAIRING = Pairing(

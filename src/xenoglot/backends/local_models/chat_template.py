@@ -11,7 +11,7 @@ from xenoglot.backends.local_models.conversation import FORMS, ConversationForma
 from xenoglot.backends.local_models.unsupported import report_tools, report_unsupported, wants_thinking
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.prompt_to_messages import as_turns
+from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.local_models.unsupported import NAME
 from xenoglot.codec.json.json_io import to_text
-from xenoglot.codec.requests.system_turns import fold_system
+from xenoglot.codec.requests.adapt_request import fold_system
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Opaque,

@@ -1,4 +1,4 @@
-"""Adapts a request to the facts of its target, in the same way for every dialect, before it is encoded."""
+"""Adapts a request to what a target accepts: ids of calls, images, system turns, prompts without turns."""
 
 from __future__ import annotations
 
@@ -9,15 +9,50 @@ from msgspec.structs import replace
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.call_ids import nine_character_ids
-from xenoglot.codec.requests.strip_images import without_pictures
 from xenoglot.errors import WireError
-from xenoglot.model.content import Opaque, Text
-from xenoglot.model.request import ToolChoice
+from xenoglot.model.content import File, Image, Nested, Opaque, Remote, Text, ToolResult
+from xenoglot.model.request import Message, ToolChoice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
-    from xenoglot.model.request import OutputFormat, Request
+    from xenoglot.model.content import Part
+    from xenoglot.model.request import OutputFormat, Prompt, Request
+
+
+UNSEEN = "[a picture that this model cannot see]"
+UNFETCHED = "[a picture that could not be fetched]"
+
+
+def without_pictures(messages: Sequence[Message], target: Target, losses: Losses) -> tuple[Message, ...]:
+    """Return the messages, each image that the server cannot take replaced by a text that says so."""
+    return tuple(
+        replace(message, content=_parts(message.content, f"$.messages[{index}].content", target, losses))
+        for index, message in enumerate(messages)
+    )
+
+
+def _parts(parts: Sequence[Part], where: str, target: Target, losses: Losses) -> tuple[Part, ...]:
+    return tuple(_part(part, f"{where}[{index}]", target, losses) for index, part in enumerate(parts))
+
+
+def _part(part: Part, where: str, target: Target, losses: Losses) -> Part:
+    match part:
+        case Image() if not target.images:
+            losses.dropped(where, "image", "the model accepts no images; a text replaces it")
+            return Text(text=UNSEEN, cache=part.cache)
+        case Image(source=Remote()) if not target.image_urls:
+            losses.dropped(where, "image", "the server fetches no URL: send the data; a text replaces it")
+            return Text(text=UNFETCHED, cache=part.cache)
+        case ToolResult():
+            return replace(part, content=_parts(part.content, f"{where}.content", target, losses))
+        case File(source=Nested(parts=inner) as source):
+            return replace(part, source=replace(source, parts=_parts(inner, f"{where}.source.parts", target, losses)))
+        case _:
+            return part
+
 
 _UNKNOWN = "the server does not take it"
 
@@ -127,3 +162,66 @@ def _said(request: Request, text: str) -> Request | None:
             messages[index] = replace(message, content=(*message.content, Text(text=text)))
             return replace(request, messages=tuple(messages))
     return None
+
+
+def fold_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
+    """Return the messages with each system turn after the first others folded into the next user turn (pitfall-3)."""
+    folded: list[Message] = []
+    waiting: list[Part] = []
+    leading = True
+    for index, message in enumerate(messages):
+        system = message.role in ("system", "developer")
+        if system and not leading:
+            losses.approximated(f"$.messages[{index}]", "role", "folded into the next user turn")
+            waiting += message.content
+        elif waiting and message.role == "user":
+            results = [part for part in message.content if isinstance(part, ToolResult)]
+            others = [part for part in message.content if not isinstance(part, ToolResult)]
+            folded.append(replace(message, content=(*results, *waiting, *others)))
+            waiting = []
+        else:
+            folded.append(message)
+        leading = leading and system
+    if waiting:
+        folded.append(Message(role="user", content=tuple(waiting)))
+    return folded
+
+
+def as_turns(request: Request, losses: Losses) -> Request:
+    """Return `request` with its prompt, if it has one, as a turn of the user.
+
+    `echo` is for whoever writes the answer: the client's dialect knows the prompt.
+
+    Raises:
+        WireError: the prompt cannot be said in turns: token ids, several texts at once, a text around a gap, or a
+            question about the prompt itself.
+    """
+    prompt = request.prompt
+    if prompt is None:
+        return request
+    if prompt.suffix:
+        raise WireError(
+            "$.suffix", "the target model takes chat messages and cannot complete text before a suffix; leave it out"
+        )
+    if len(prompt.texts) != 1:
+        raise WireError("$.prompt", f"the target model takes one prompt at a time, found {len(prompt.texts)}")
+    _check_asked(request, prompt)
+    (text,) = prompt.texts
+    if not isinstance(text, str):
+        raise WireError("$.prompt", "the target model does not accept token ids; send the text")
+    if not text.strip():
+        raise WireError("$.prompt", "the target model takes chat messages, and the prompt is empty; send a text")
+    losses.emulated("$.prompt", "prompt", "written as a turn of the user")
+    turn = Message(role="user", content=(Text(text=text),))
+    return replace(request, prompt=None, messages=(*request.messages, turn))
+
+
+def _check_asked(request: Request, prompt: Prompt) -> None:
+    """Refuse what only a model that reads the text as it stands can tell."""
+    sampling = request.sampling
+    if prompt.echo and sampling.logprobs:
+        raise WireError("$.echo", "the target model takes chat messages and returns no log probabilities of the prompt")
+    if prompt.best_of is not None and prompt.best_of > (sampling.n or 1):
+        raise WireError("$.best_of", "the target model returns every answer that it generates; set `n` instead")
+    if sampling.max_tokens == 0:
+        raise WireError("$.max_tokens", "must be at least 1: the target model takes chat messages")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.prompt_to_messages import as_turns
+from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.engine.decoding.candidate import PlainTextStage
 from xenoglot.engine.decoding.text_output import ParsedTextStage
 from xenoglot.engine.decoding.tool_calls import ToolCallStage

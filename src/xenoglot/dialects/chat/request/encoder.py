@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import left
+from xenoglot.codec.requests.adapt_request import as_turns, fold_system
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.custom_tools import wrap_custom
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
-from xenoglot.codec.requests.prompt_to_messages import as_turns
-from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.reasoning_effort import encode_thinking
 from xenoglot.dialects.chat.request.fields import REQUEST, SAMPLING

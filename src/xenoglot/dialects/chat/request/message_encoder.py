@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
+from xenoglot.codec.requests.call_ids import Pairing, paired
 from xenoglot.codec.requests.names import fit
-from xenoglot.codec.requests.tool_pairing import Pairing, paired
 from xenoglot.dialects.chat.assistant_decoder import encode_audio
 from xenoglot.dialects.chat.assistant_encoder import AssistantFields, call_item, complete, note_order, refusal_field
 from xenoglot.dialects.chat.extras import NAME, own_fields

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
-from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.foreign_signatures import sign_words, take_borrowed
 from xenoglot.dialects.gemini.parts.encoder import PartEncoder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
-from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields
 from xenoglot.dialects.llama_stack.request.fields import REQUEST
 from xenoglot.dialects.llama_stack.request.message_encoder import MessageEncoder

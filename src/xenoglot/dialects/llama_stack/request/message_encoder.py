@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.requests.tool_pairing import Pairing, paired
+from xenoglot.codec.requests.call_ids import Pairing, paired
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields
 from xenoglot.dialects.llama_stack.parts import encode_content, encode_item
 from xenoglot.dialects.llama_stack.request.message_decoder import TOOL_ERROR

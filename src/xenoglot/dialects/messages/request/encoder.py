@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from xenoglot.codec.frequent_shapes import silent
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.requests.adapt_request import JSON_ONLY
+from xenoglot.codec.requests.adapt_request import JSON_ONLY, as_turns
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
-from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.codec.schemas import closed
 from xenoglot.dialects.messages.extras import NAME, with_rest, with_said
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text

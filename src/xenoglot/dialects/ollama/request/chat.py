@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from
-from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.ollama.extras import CHAT, extra_of, own_fields
 from xenoglot.dialects.ollama.request.message_decoder import decode_messages
 from xenoglot.dialects.ollama.request.message_encoder import MessageEncoder

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import left
+from xenoglot.codec.requests.adapt_request import as_turns, fold_system
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, extended, stateless
-from xenoglot.codec.requests.prompt_to_messages import as_turns
-from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.reasoning_effort import encode_thinking, is_wanted
 from xenoglot.dialects.responses.request.decoder import ENCRYPTED, LOGPROBS
