@@ -22,9 +22,9 @@ from xenoglot import bench_commands, model_selection, probe_command
 from xenoglot.agent import command as agent
 from xenoglot.backends.sanitize import for_log
 from xenoglot.bulk import command as batch
+from xenoglot.codec import loss
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.losses import report
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
 from xenoglot.launching import commands as launching
@@ -51,7 +51,7 @@ INTERRUPTED = 130
 LONGEST_LINE = 500
 """Characters of a line of complaint."""
 
-REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": report.table, "json": report.json_lines}
+REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": loss.table, "json": loss.json_lines}
 """What `--report` can be."""
 
 _STDIN, _STDOUT = 0, 1
@@ -284,7 +284,7 @@ def _translate(options: argparse.Namespace) -> int:
     except WireError as error:
         raise ConfigurationError(f"standard input: {error}") from None
     if options.on_loss != "ignore":
-        for line in REPORTS.get(options.report, report.lines)(losses):
+        for line in REPORTS.get(options.report, loss.lines)(losses):
             print(line, file=sys.stderr)
     return REFUSED if losses.strict and len(losses) else 0
 

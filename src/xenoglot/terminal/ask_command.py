@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xenoglot import model_selection
-from xenoglot.codec.losses import report
+from xenoglot.codec import loss
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _ask(options: argparse.Namespace) -> int:
     if chosen.embedded:
         download_missing(chosen.config)
     reply = asyncio.run(_answer(chosen, _question(prompt, options), options))
-    for line in report.lines(reply.losses):
+    for line in loss.lines(reply.losses):
         print(line, file=sys.stderr)
     return 0
 

@@ -13,8 +13,7 @@ from msgspec import Struct
 from xenoglot.backends.sanitize import for_log
 from xenoglot.codec.framing.formats import Framing
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.codec.loss import Loss
-from xenoglot.codec.losses.harmless import divide, summary
+from xenoglot.codec.loss import Loss, divide, summary
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.observability.access_log import ACCESS, listener
 from xenoglot.model.failure import FailureKind

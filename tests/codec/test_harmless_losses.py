@@ -3,9 +3,7 @@
 import pytest
 
 from tests.architecture.tree import ROOT
-from xenoglot.codec.loss import Loss, Losses
-from xenoglot.codec.losses.harmless import HARMLESS, HarmlessLoss, divide, is_harmless, summary
-from xenoglot.codec.losses.report import table
+from xenoglot.codec.loss import HARMLESS, HarmlessLoss, Loss, Losses, divide, is_harmless, summary, table
 from xenoglot.errors import LossError
 
 CACHE = Loss("$.messages[0].content[0]", "cache", "dropped", "the server decides what it caches")

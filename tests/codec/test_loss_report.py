@@ -1,7 +1,6 @@
 """Losses as a report: the table, the lines, and what they make of odd names."""
 
-from xenoglot.codec.loss import Losses
-from xenoglot.codec.losses.report import json_lines, lines, table
+from xenoglot.codec.loss import Losses, json_lines, lines, table
 
 
 def losses() -> Losses:

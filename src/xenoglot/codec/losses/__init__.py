@@ -1,1 +1,0 @@
-"""Reports and summaries of losses."""
