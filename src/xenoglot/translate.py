@@ -15,9 +15,8 @@ from xenoglot.codec.reader import is_placeholder
 from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames
-from xenoglot.codec.responses.missing_finish import FinishLosses, with_finish
-from xenoglot.codec.responses.reasoning_filter import reasoning_filter
-from xenoglot.codec.responses.unique_ids import UniqueIds
+from xenoglot.codec.responses.answer_repair import FinishLosses, UniqueIds, with_finish
+from xenoglot.codec.responses.reasoning import reasoning_filter
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get

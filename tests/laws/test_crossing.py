@@ -18,7 +18,7 @@ from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.requests.adapt_request import fitted
-from xenoglot.codec.responses.missing_finish import note_finishes
+from xenoglot.codec.responses.answer_repair import note_finishes
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import LARGE, of_loop
 from xenoglot.backends.remote.upstream_errors import invalid_answer, unreachable
 from xenoglot.codec.framing.stream_reader import StreamReader
-from xenoglot.codec.responses.missing_finish import note_finishes
+from xenoglot.codec.responses.answer_repair import note_finishes
 from xenoglot.errors import WireError
 from xenoglot.model.events import Failed, Finished
 

@@ -17,7 +17,7 @@ from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.checks import bounded
-from xenoglot.codec.responses.reasoning_filter import reasoning_filter
+from xenoglot.codec.responses.reasoning import reasoning_filter
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.model.events import Failed, Finished, Started, UsageReported
 from xenoglot.model.failure import Failure

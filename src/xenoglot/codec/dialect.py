@@ -137,7 +137,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     dialect knows of it) and why it ended, if it is of a common form and nothing is wrong with it; else `None`."""
     reasoning_requested: Callable[[Request], bool] | None = None
     """Whether a request asks for reasoning in its answer, in a dialect that returns it on request only; `None` if
-    answers always have it. An answer without a request for it gets none (`codec.responses.reasoning_filter`)."""
+    answers always have it. An answer without a request for it gets none (`codec.responses.reasoning`)."""
     usage_expected: Literal["never", "requested", "always"] = "never"
     """When clients compute with the token counts of an answer, for example agents that compact by them: if an upstream
     does not report usage, the gateway estimates it. `requested` applies to streams with `stream_usage`."""

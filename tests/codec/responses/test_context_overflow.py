@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.codec.responses.context_overflow import Overflow, find_overflow
+from xenoglot.codec.responses.error_text import Overflow, find_overflow
 
 
 @pytest.mark.parametrize(

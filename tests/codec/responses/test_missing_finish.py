@@ -3,7 +3,7 @@
 import pytest
 
 from xenoglot.codec.loss import Loss, Losses
-from xenoglot.codec.responses.missing_finish import FinishLosses, with_finish
+from xenoglot.codec.responses.answer_repair import FinishLosses, with_finish
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import Finished, Ping
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response

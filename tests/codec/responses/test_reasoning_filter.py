@@ -7,7 +7,7 @@ import pytest
 from xenoglot import stream_translator, translate_response
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.responses.reasoning_filter import ReasoningFilter, reasoning_filter
+from xenoglot.codec.responses.reasoning import ReasoningFilter, reasoning_filter
 from xenoglot.codec.stage import through
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Reasoning, Text, ToolCall

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.responses.retry_info import RETRY_INFO, retry_delay
+from xenoglot.codec.responses.error_text import RETRY_INFO, retry_delay
 from xenoglot.dialects.gemini.errors import decode_error as decode_gemini
 from xenoglot.dialects.openai.errors import decode_error as decode_openai
 

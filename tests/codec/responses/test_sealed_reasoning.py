@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.codec.responses.sealed_reasoning import SEALED, Seal, pack, unpack
+from xenoglot.codec.responses.reasoning import SEALED, Seal, pack, unpack
 from xenoglot.model.content import Origin, Reasoning
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.codec.responses.unique_ids import UniqueIds
+from xenoglot.codec.responses.answer_repair import UniqueIds
 from xenoglot.codec.stage import through
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text, ToolCall, ToolResult

@@ -4,7 +4,7 @@ import pytest
 
 from tests.dialects.chat.wire import chunk, read
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.responses.missing_finish import note_finishes, with_finish
+from xenoglot.codec.responses.answer_repair import note_finishes, with_finish
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Text
 from xenoglot.model.fold import fold

@@ -32,8 +32,7 @@ from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames
 from xenoglot.codec.requests.path_template import has_model
 from xenoglot.codec.requests.url_params import addressed
-from xenoglot.codec.responses.missing_finish import with_finish
-from xenoglot.codec.responses.unique_ids import UniqueIds
+from xenoglot.codec.responses.answer_repair import UniqueIds, with_finish
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get

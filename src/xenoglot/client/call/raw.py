@@ -17,7 +17,7 @@ from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.json.json_io import decode_answer, decode_json
 from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.requests.path_template import has_model
-from xenoglot.codec.responses.reasoning_filter import reasoning_filter
+from xenoglot.codec.responses.reasoning import reasoning_filter
 from xenoglot.codec.stage import Pipeline
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, WireError

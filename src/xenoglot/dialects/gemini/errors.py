@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.responses.context_overflow import find_overflow
-from xenoglot.codec.responses.retry_info import RETRY_INFO, retry_delay
+from xenoglot.codec.responses.error_text import RETRY_INFO, find_overflow, retry_delay
 from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.model.failure import Failure, FailureKind, kind_of_status
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.responses.context_overflow import find_overflow
+from xenoglot.codec.responses.error_text import find_overflow
 from xenoglot.dialects.llama_stack.extras import NAME
 from xenoglot.model.failure import STATUS, Failure, kind_of_status
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.responses.context_overflow import find_overflow
+from xenoglot.codec.responses.error_text import find_overflow
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.model.failure import Failure, FailureKind, kind_of_status
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.names import read_id
-from xenoglot.codec.responses.sealed_reasoning import unpack
+from xenoglot.codec.responses.reasoning import unpack
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import plain_text
 from xenoglot.dialects.messages.tool_arguments import arguments_of

@@ -9,7 +9,7 @@ from xenoglot.codec.frequent_shapes import bare_text
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified, spell_id
-from xenoglot.codec.responses.sealed_reasoning import pack
+from xenoglot.codec.responses.reasoning import pack
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.fast.frequent_shapes import ID_LIMIT, NAME_LIMIT, PlainWriter
 from xenoglot.dialects.messages.part_decoder import TITLES, UNSIGNED

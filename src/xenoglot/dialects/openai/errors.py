@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.responses.context_overflow import find_overflow
-from xenoglot.codec.responses.retry_info import retry_delay
+from xenoglot.codec.responses.error_text import find_overflow, retry_delay
 from xenoglot.model.failure import KINDS, Failure, kind_of_status
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.responses.sealed_reasoning import unpack
+from xenoglot.codec.responses.reasoning import unpack
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.output_text import ITEM

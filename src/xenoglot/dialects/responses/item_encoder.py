@@ -13,7 +13,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.requests.names import fit
-from xenoglot.codec.responses.sealed_reasoning import pack
+from xenoglot.codec.responses.reasoning import pack
 from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT, NO_ARGUMENTS

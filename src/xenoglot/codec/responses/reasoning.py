@@ -1,4 +1,4 @@
-"""Removes reasoning that the client did not request from an answer, before the client's encoder.
+"""Reasoning in answers: removed if the client did not request it, and sealed reasoning of other dialects.
 
 In some dialects reasoning is returned on request only, and clients that did not request it read the first block as the
 answer (`message.content[0].text`). Its tokens stay counted, and whatever stores answers for later turns sees them
@@ -7,11 +7,16 @@ before this filter.
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.model.content import Reasoning
+from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.errors import WireError
+from xenoglot.model.content import Origin, Reasoning
 from xenoglot.model.events import BlockEnded, BlockStarted, ReasoningDelta, SignatureDelta
 
 if TYPE_CHECKING:
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
     from xenoglot.model.response import Response
+
 
 _NOT_REQUESTED = "the client did not ask for it"
 
@@ -91,3 +97,37 @@ def reasoning_filter(dialect: Dialect, request: Request, losses: Losses) -> Reas
     """
     requested = dialect.reasoning_requested
     return None if requested is None or requested(request) else ReasoningFilter(losses)
+
+
+SEALED = "xenoglot:sealed:"
+"""Begins a seal that holds another's (base64 of a JSON list), where the client's dialect has one field for seals."""
+
+
+class Seal(Struct, frozen=True, kw_only=True):
+    """Wrapped sealed reasoning: the dialect that sealed it, and the two forms of a seal."""
+
+    origin: Origin
+    signature: str | None = None
+    encrypted: str | None = None
+
+
+def pack(part: Reasoning) -> str:
+    """Return the seal of `part` as text that comes back to us."""
+    origin = part.origin or Origin(dialect="")
+    packed = encode_json([origin.dialect, origin.provider, part.signature, part.encrypted])
+    return SEALED + b64encode(packed).decode()
+
+
+def unpack(text: str) -> Seal | None:
+    """Return the seal that `pack` wrapped; `None` if `text` is anything else."""
+    if not text.startswith(SEALED):
+        return None
+    try:
+        value = decode_json(b64decode(text.removeprefix(SEALED), validate=True))
+    except (WireError, binascii.Error, ValueError):
+        return None
+    match value:
+        case [str() as dialect, str() | None as provider, str() | None as signature, str() | None as encrypted]:
+            return Seal(origin=Origin(dialect=dialect, provider=provider), signature=signature, encrypted=encrypted)
+        case _:
+            return None

@@ -1,4 +1,4 @@
-"""Detects errors that mean "prompt too long" in the texts of all providers, with the numbers in them.
+"""Error texts of providers: "prompt too long" with its numbers, and the delay before a retry.
 
 Clients shorten the conversation when they are told in words they know, so the words must be recognised first
 (pitfall-123). Beside each row stand the servers that it was read off; of its groups `tokens` is the size of the
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSON
+
 
 CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"})
 """Codes and types of errors that say it without words (OpenAI and most who follow it; llama.cpp)."""
@@ -85,3 +86,20 @@ def find_overflow(message: str, *codes: JSON, tokens: JSON = None, limit: JSON =
             numbers = {name: int(text) for name, text in found.groupdict().items() if text}
             return Overflow(numbers.get("tokens", said.tokens), numbers.get("limit", said.limit))
     return said if any(isinstance(code, str) and code in CODES for code in codes) else None
+
+
+RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
+"""The `@type` of the detail (https://cloud.google.com/apis/design/errors#error_details)."""
+
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s", re.ASCII)
+
+
+def retry_delay(details: JSON) -> float | None:
+    """Return the seconds of the `RetryInfo` among `details`, which are written as a text: `22s`, `0.5s`."""
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and detail.get("@type") == RETRY_INFO:
+            said = detail.get("retryDelay")
+            found = _DURATION.fullmatch(said) if isinstance(said, str) else None
+            if found:
+                return float(found[1])
+    return None
