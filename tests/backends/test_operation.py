@@ -12,8 +12,7 @@ from tests.backends.raw_server import leakless, response
 from tests.backends.remote.test_backend import KEY, sent, upstream
 from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
 from xenoglot.backends.operation import OperationCall, handler_of, need_handler, upstream_form
-from xenoglot.codec.features.embedding import EMBED
-from xenoglot.codec.features.tokens import TOKENIZE
+from xenoglot.codec.features.operation import EMBED, TOKENIZE
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
@@ -25,7 +24,7 @@ from xenoglot.model.response import Usage
 from xenoglot.model.tokens import TokensRequest
 
 if TYPE_CHECKING:
-    from xenoglot.codec.features.embedding import EmbeddingForm
+    from xenoglot.codec.features.operation import EmbeddingForm
     from xenoglot.model.json import JSON
 
 OPENAI: EmbeddingForm = get("chat").embeddings[0]

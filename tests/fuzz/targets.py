@@ -22,7 +22,7 @@ from tests.shortcuts import switched
 from xenoglot.backends.http.http1 import ResponseParser
 from xenoglot.backends.http.timeouts import TransportLimits
 from xenoglot.backends.retry_after import retry_after
-from xenoglot.codec.framing.lines import ArrayDecoder, LineDecoder
+from xenoglot.codec.framing.formats import ArrayDecoder, LineDecoder
 from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.framing.stream_writer import StreamWriter

@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.features.embedding import EMBED
-from xenoglot.codec.features.operation import AnyForm
+from xenoglot.codec.features.operation import EMBED, AnyForm
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.requests.path_template import has_model
 from xenoglot.errors import WireError

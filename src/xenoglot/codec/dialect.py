@@ -10,8 +10,7 @@ from warnings import warn
 from msgspec import Struct
 
 from xenoglot.codec.features.batch import BatchFeature
-from xenoglot.codec.features.embedding import EMBED, EmbeddingForm
-from xenoglot.codec.features.operation import AnyForm
+from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
 from xenoglot.codec.features.stored_responses import StoredResponseCodec
 from xenoglot.codec.framing.formats import EVENT_STREAM, Framing
 from xenoglot.codec.framing.sse import ServerSentEvent

@@ -19,7 +19,7 @@ from xenoglot.model.embedding import EmbeddingRequest, Embeddings
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
-    from xenoglot.codec.features.embedding import EmbeddingForm
+    from xenoglot.codec.features.operation import EmbeddingForm
     from xenoglot.model.json import JSON, JSONObject
 
 ROOT = Path(__file__).parents[2] / "vectors" / "embeddings"

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_ARRAY, JSON_LINES, Framing
-from xenoglot.codec.framing.lines import ArrayDecoder, LineDecoder
+from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_ARRAY, JSON_LINES, ArrayDecoder, Framing, LineDecoder
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.stage import through

@@ -1,4 +1,4 @@
-"""Operations: what a model does in one piece besides answering, and the endpoints that dialects have for it.
+"""Operations that are answered in one piece: embeddings, token counts, tokenizers.
 
 An `Operation` is a row of what holds in every dialect, an `OperationForm` a row of one endpoint and its codecs. The
 gateway, the client, batches and the backend of a server read the rows, and name no operation themselves.
@@ -6,18 +6,26 @@ gateway, the client, batches and the backend of a server read the rows, and name
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.reader import expected
 from xenoglot.codec.requests.path_template import has_model, in_path
-from xenoglot.model.embedding import Input
+from xenoglot.errors import WireError
+from xenoglot.model.embedding import EmbeddingRequest, Embeddings, Input
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.response import Usage
+from xenoglot.model.tokens import TextRequest, TokenizerInfo, TokenizerInfoRequest, Tokens, TokensRequest
+
+if TYPE_CHECKING:
+    from xenoglot.model.embedding import Vector
+
 
 Asked = TypeVar("Asked")
 Made = TypeVar("Made")
@@ -131,3 +139,77 @@ class OperationForm(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
 
 AnyOperation: TypeAlias = Operation[Any, Any]
 AnyForm: TypeAlias = OperationForm[Any, Any]
+
+
+NUMBER_BYTES = 8
+"""Bytes of a number of a vector in an encoded result, approximately."""
+
+
+def _check(request: EmbeddingRequest, embeddings: Embeddings) -> None:
+    found, wanted = len(embeddings.vectors), len(request.inputs)
+    if found != wanted:
+        raise WireError("$", f"expected {wanted} vectors, got {found}")
+
+
+EMBED = Operation[EmbeddingRequest, Embeddings](
+    name="embed",
+    unable="`{model}` makes no embeddings: ask for another model",
+    embeds=True,
+    inputs=lambda request: request.inputs,
+    usage=lambda embeddings: embeddings.usage,
+    size=lambda embeddings, _request: NUMBER_BYTES * sum(map(len, embeddings.vectors)),
+    check=_check,
+)
+
+EmbeddingForm: TypeAlias = OperationForm[EmbeddingRequest, Embeddings]
+
+
+def decode_vector(value: JSON, path: str) -> Vector:
+    """Return the numbers of the list `value`.
+
+    Raises:
+        WireError: it is no list of finite numbers.
+    """
+    if not isinstance(value, list):
+        raise expected(path, "list", value)
+    for index, number in enumerate(value):
+        if type(number) not in (float, int):
+            raise expected(f"{path}[{index}]", "number", number)
+    return checked(tuple(map(float, value)), path)
+
+
+def checked(vector: Vector, path: str) -> Vector:
+    """Return `vector`, which JSON has to be able to write.
+
+    Raises:
+        WireError: a number in it is none.
+    """
+    if not all(map(math.isfinite, vector)):
+        raise WireError(path, "holds a number that is not finite")
+    return vector
+
+
+def texts_of(request: EmbeddingRequest, why: str) -> list[str]:
+    """Return the inputs, which have to be texts; `why` is the reason for that in the error.
+
+    Raises:
+        WireError: one is not.
+    """
+    for index, one in enumerate(request.inputs):
+        if not isinstance(one, str):
+            raise WireError(f"$.input[{index}]", f"expected a text: {why}")
+    return [one for one in request.inputs if isinstance(one, str)]
+
+
+_UNABLE: Final = "the tokens of `{model}` are not known here: only those of the embedded models are"
+
+
+def _tokens_with_model(request: TokensRequest, model: str) -> TokensRequest:
+    return replace(request, request=replace(request.request, model=model))
+
+
+TOKENIZE = Operation[TokensRequest, Tokens](
+    name="tokenize", unable=_UNABLE, limited=False, with_model=_tokens_with_model
+)
+DETOKENIZE = Operation[TextRequest, str](name="detokenize", unable=_UNABLE, limited=False)
+TOKENIZER_INFO = Operation[TokenizerInfoRequest, TokenizerInfo](name="tokenizer_info", unable=_UNABLE, limited=False)

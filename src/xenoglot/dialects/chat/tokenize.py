@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.operation import OperationForm
-from xenoglot.codec.features.tokens import DETOKENIZE, TOKENIZE, TOKENIZER_INFO
+from xenoglot.codec.features.operation import DETOKENIZE, TOKENIZE, TOKENIZER_INFO, OperationForm
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.request.decoder import decode_request
 from xenoglot.errors import WireError

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.embedding import EMBED, decode_vector, texts_of
-from xenoglot.codec.features.operation import OperationForm
+from xenoglot.codec.features.operation import EMBED, OperationForm, decode_vector, texts_of
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError

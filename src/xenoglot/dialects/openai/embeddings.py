@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import DecodeError, Meta, Raw, Struct
 from msgspec.json import Decoder
 
-from xenoglot.codec.features.embedding import EMBED, checked, decode_vector
-from xenoglot.codec.features.operation import OperationForm
+from xenoglot.codec.features.operation import EMBED, OperationForm, checked, decode_vector
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError
