@@ -1,12 +1,17 @@
-"""The target of a request: the facts about a server and model that an encoder needs."""
+"""What a server accepts (`Target`), and the rules that select it by a model's name."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from xenoglot.codec.glob import matches
 from xenoglot.model.request import Effort
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 Field: TypeAlias = Literal[
     "temperature",
@@ -109,3 +114,43 @@ class Target(Struct, frozen=True, kw_only=True):
     """Paths of endpoints that the server has in place of its dialect's usual ones, for an operation with several."""
     lacks: tuple[Field, ...] = ()
     """Fields that the server rejects, or does not know."""
+
+
+_MOST, _LONGEST = 1024, 256
+"""How many names are remembered with their facts, and how long they may be: where a route leaves the name to the
+client, there is no end of them."""
+
+
+class TargetRule(Struct, frozen=True, kw_only=True):
+    """The facts of those models whose names fit one of `names`, in which `*` is any number of characters."""
+
+    names: tuple[str, ...]
+    target: Target
+
+
+class Targets:
+    """The facts that hold for each model: those of the first rule that its name fits, else the usual ones."""
+
+    def __init__(self, usual: Target, rules: Sequence[TargetRule] = ()) -> None:
+        self.usual = usual
+        self._rules = rules
+        self._known: dict[str, Target] = {}
+
+    def of(self, model: str) -> Target:
+        """Return what is known of `model`."""
+        if not self._rules:
+            return self.usual
+        known = self._known.get(model)
+        if known is None:
+            known = self._found(model)
+            if len(model) <= _LONGEST:
+                if len(self._known) >= _MOST:
+                    self._known.clear()
+                self._known[model] = known
+        return known
+
+    def _found(self, model: str) -> Target:
+        for rule in self._rules:
+            if any(matches(pattern, model) for pattern in rule.names):
+                return rule.target
+        return self.usual

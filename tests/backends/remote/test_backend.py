@@ -13,11 +13,10 @@ from tests.backends.raw_server import Peer, leakless, respond_with, response, se
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece, monitored
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
-from xenoglot.backends.remote.target_rules import TargetRule, Targets
 from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.codec.framing.sse import MAX_EVENT_BYTES
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.target import Target
+from xenoglot.codec.target import Target, TargetRule, Targets
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, LossError
 from xenoglot.model.catalog import ModelInfo

@@ -14,7 +14,6 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.remote.passthrough import UpstreamRequest, passthrough_request
 from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
 from xenoglot.backends.remote.response_errors import ResponseErrors, request_id
-from xenoglot.backends.remote.target_rules import Targets
 from xenoglot.backends.remote.upstream_errors import has_no_endpoint, invalid_answer, unreachable
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.backends.urls import endpoint
@@ -34,7 +33,7 @@ from xenoglot.codec.requests.path_template import has_model
 from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.responses.answer_repair import UniqueIds, with_finish
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.target import Target
+from xenoglot.codec.target import Target, Targets
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.fold import Folder, unfold

@@ -14,12 +14,11 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import Backend
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.backends.operation import handler_of
-from xenoglot.backends.remote.target_rules import TargetRule, Targets
 from xenoglot.backends.wrappers.emulation_settings import Emulation
 from xenoglot.client.call.options import headers_of
 from xenoglot.codec.dialect import Dialect, Headers
 from xenoglot.codec.glob import matches
-from xenoglot.codec.target import Target
+from xenoglot.codec.target import Target, TargetRule, Targets
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog

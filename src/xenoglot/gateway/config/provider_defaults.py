@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.remote.target_rules import TargetRule, Targets
 from xenoglot.codec.glob import matches
+from xenoglot.codec.target import TargetRule, Targets
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.emulate import check_syntax
 from xenoglot.gateway.config.extra_endpoints import check_extra_endpoints, default_endpoints, moved, tables
