@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import xenoglot
 from xenoglot import bench_commands, model_selection, probe_command
 from xenoglot.agent import command as agent
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
 from xenoglot.bulk import command as batch
 from xenoglot.codec import loss
 from xenoglot.codec.json.json_io import decode_json, encode_json

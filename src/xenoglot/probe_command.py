@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.model.failure import Failure

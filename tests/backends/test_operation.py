@@ -10,8 +10,14 @@ from msgspec.structs import replace
 
 from tests.backends.raw_server import leakless, response
 from tests.backends.remote.test_backend import KEY, sent, upstream
-from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
-from xenoglot.backends.operation import OperationCall, handler_of, need_handler, upstream_form
+from xenoglot.backends.operation import (
+    EmbeddingAnswer,
+    EmbeddingCall,
+    OperationCall,
+    handler_of,
+    need_handler,
+    upstream_form,
+)
 from xenoglot.codec.features.operation import EMBED, TOKENIZE
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target

@@ -16,8 +16,7 @@ from tests.faults.wire_responses import DIALECTS, HELLO
 from xenoglot.backends.backend import monitored
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.remote.response_errors import ResponseErrors
-from xenoglot.backends.remote.upstream_errors import unreachable
+from xenoglot.backends.remote.upstream_errors import ResponseErrors, unreachable
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
 from xenoglot.codec.framing.stream_reader import StreamReader

@@ -23,8 +23,7 @@ from xenoglot.agent.main import LONGEST_TITLE
 from xenoglot.agent.main import run as work
 from xenoglot.agent.session.lock import holder
 from xenoglot.agent.session.session_files import Sessions, folder_of
-from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import Redactor, for_log
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

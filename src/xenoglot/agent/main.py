@@ -31,8 +31,7 @@ from xenoglot.agent.sandbox.file_names import valid_text
 from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.agent.screen import JSONScreen, PlainScreen, Screen
 from xenoglot.agent.session.session_files import SessionFile, Sessions, folder_of
-from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import Redactor, for_log
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.tools.budget import Budget

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
 from xenoglot.model.events import BlockEnded, TextDelta
 from xenoglot.tools.events import ApprovalReceived, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted
 

@@ -1,4 +1,4 @@
-"""Calls of operations, which answer in one piece: the handler of a backend for one, and requests to a server.
+"""Operations, which answer in one piece: the handler of a backend for one, requests to a server, `Embedder`.
 
 A backend handles an operation by a method of its name, which takes an `OperationCall` and returns its result. A
 wrapper, and a backend with several models or endpoints, returns handlers instead (`OperationBackend`): it names no
@@ -18,12 +18,14 @@ from xenoglot.codec.features.operation import AnyForm, AnyOperation, OperationFo
 from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
+from xenoglot.model.embedding import EmbeddingRequest, Embeddings
 from xenoglot.model.limits import RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.target import Target
+
 
 Asked = TypeVar("Asked")
 Made = TypeVar("Made")
@@ -146,3 +148,32 @@ def _renamed(call: AnyCall) -> bytes:
 
 def _encoded(call: AnyCall, body: object) -> bytes:
     return (encode_json if len(call.body) < LARGE else encode_large)(body)
+
+
+EmbeddingCall: TypeAlias = OperationCall[EmbeddingRequest, Embeddings]
+
+
+class EmbeddingAnswer(Struct, frozen=True, kw_only=True):
+    """The vectors; `body` is the answer in the client's own form, to be passed on untouched where there is one."""
+
+    embeddings: Embeddings
+    body: bytes | None = None
+    limits: RateLimits | None = None
+
+    @property
+    def result(self) -> Embeddings:
+        """The vectors, as the result of any operation."""
+        return self.embeddings
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """A backend that can make embeddings."""
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Return a vector for each input.
+
+        Raises:
+            FailureError: there are none.
+        """
+        ...

@@ -1,4 +1,4 @@
-"""Removes secrets from logs and error messages. Never applied to protocol bytes."""
+"""Removes secrets and control characters from text for logs, headers and error messages."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from xenoglot.model.json import JSON
+
 
 SHORTEST = 8
 """A secret shorter than this is not looked for: it would turn up in innocent words."""
@@ -67,3 +68,26 @@ def _spellings(secret: str) -> Iterator[str]:
     yield json.dumps(secret)[1:-1]
     yield repr(secret)[1:-1]
     yield quote(secret, safe="", errors="surrogateescape")
+
+
+LONGEST = 200
+"""Characters of a name that a log line keeps."""
+
+LONGEST_HEADER = 4000
+"""Characters of a header's value: most clients give up on a head of 8 KiB."""
+
+REPLACEMENT = "?"
+
+
+def for_log(text: str, limit: int = LONGEST) -> str:
+    """Return `text` with what is not printable replaced (control, escape, bidirectional), cut at `limit` characters."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else REPLACEMENT for c in cut)
+
+
+def for_header(text: str, limit: int = LONGEST_HEADER) -> str:
+    """Return `text` as visible ASCII and spaces (RFC 9110 section 5.5), cut at `limit` characters."""
+    cut = text if len(text) <= limit else text[: limit - 3] + "..."
+    if cut.isascii() and cut.isprintable():
+        return cut
+    return "".join(c if c.isascii() and c.isprintable() else REPLACEMENT for c in cut)

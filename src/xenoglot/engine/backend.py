@@ -51,9 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from xenoglot.backends.backend import Answer
-    from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
     from xenoglot.backends.http.client import Transport, UpstreamResponse
-    from xenoglot.backends.operation import OperationCall
+    from xenoglot.backends.operation import EmbeddingAnswer, EmbeddingCall, OperationCall
     from xenoglot.engine.admission import Ticket
     from xenoglot.engine.metrics import EngineMetrics
     from xenoglot.engine.server.runtime import Process, RuntimeProperties

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from xenoglot.backends.embedding import EmbeddingAnswer
+from xenoglot.backends.operation import EmbeddingAnswer
 from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.admission import Admission
 from xenoglot.engine.errors import EngineError
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.backends.backend import Call
-    from xenoglot.backends.embedding import EmbeddingCall
     from xenoglot.backends.http.client import Transport
+    from xenoglot.backends.operation import EmbeddingCall
     from xenoglot.engine.metrics import EngineMetrics
     from xenoglot.engine.server.runtime import Process
     from xenoglot.engine.server.weights import Weights

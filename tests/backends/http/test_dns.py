@@ -12,7 +12,7 @@ import pytest
 
 from tests.backends.raw_server import Peer, advance, becomes, leakless, response, serving
 from xenoglot.backends.http.client import Transport, TransportError, TransportLimits
-from xenoglot.backends.http.dns import AddressLookup
+from xenoglot.backends.http.connect import AddressLookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.backends.local_models.detokenizer import BROKEN, LONGEST, Detokenizer
+from xenoglot.backends.local_models.generation import BROKEN, LONGEST, Detokenizer
 
 
 def from_bytes(tokens: list[int]) -> str:

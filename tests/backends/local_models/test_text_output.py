@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tests.backends.local_models.requests import request_of, respond, response_of
 from xenoglot.backends.callable import Callable
-from xenoglot.backends.local_models.text_output import reading
+from xenoglot.backends.local_models.adapt import reading
 from xenoglot.backends.wrappers.emulation_settings import Emulate
 from xenoglot.model.request import OutputFormat, Request
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.backends.remote.hop_count import HEADER, arrive, onward, read_hops
+from xenoglot.backends.remote.request_heads import HOPS_HEADER as HEADER
+from xenoglot.backends.remote.request_heads import arrive, read_hops
+from xenoglot.backends.remote.request_heads import next_hops as onward
 from xenoglot.errors import FailureError
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.backends.http.timeouts import TransportError
-from xenoglot.backends.remote import hop_count
+from xenoglot.backends.remote import request_heads
 from xenoglot.backends.remote.request_heads import MOST, RequestHeads
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
@@ -21,7 +21,7 @@ URL = "http://h:81/v1/chat"
 
 @pytest.fixture(autouse=True)
 def nobody_before() -> None:
-    hop_count.arrive(0)
+    request_heads.arrive(0)
 
 
 def test_a_head_says_what_is_sent_where_to_with_which_key() -> None:
@@ -46,7 +46,7 @@ ASKED = st.tuples(
 def test_a_head_that_was_kept_is_the_same_as_a_new_one(asked: list[tuple[str, int, str, Passed, int]]) -> None:
     kept = RequestHeads(KEYS, FIXED)
     for url, key, accept, passed, before in asked:
-        hop_count.arrive(before)
+        request_heads.arrive(before)
         assert kept.post(url, key, accept, passed) == RequestHeads(KEYS, FIXED).post(url, key, accept, passed)
 
 

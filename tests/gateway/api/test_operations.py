@@ -8,9 +8,8 @@ import pytest
 
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import Backend
-from xenoglot.backends.embedding import EmbeddingAnswer
 from xenoglot.backends.http.client import Transport
-from xenoglot.backends.operation import OperationAnswer
+from xenoglot.backends.operation import EmbeddingAnswer, OperationAnswer
 from xenoglot.engine.embedding import EmbeddingEngine, normal, shape
 from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.server.server_process import Settings
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.gateway.running_gateway import AccessLines, RunningGateway
-    from xenoglot.backends.embedding import EmbeddingCall
-    from xenoglot.backends.operation import OperationCall
+    from xenoglot.backends.operation import EmbeddingCall, OperationCall
     from xenoglot.model.json import JSONObject
     from xenoglot.model.tokens import TextRequest, TokensRequest
 

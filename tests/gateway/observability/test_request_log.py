@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.backends.sanitize import for_header, for_log
+from xenoglot.backends.redaction import for_header, for_log
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import whereabouts

@@ -12,7 +12,7 @@ from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import CHAT, MESSAGES
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.http.client import Transport
-from xenoglot.backends.remote import hop_count
+from xenoglot.backends.remote import request_heads
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.process.serve import GatewayServer, bind
@@ -44,5 +44,5 @@ async def test_whatever_is_asked_comes_to_its_end(method: str, path: str, body: 
                 answer = await client.request(method, path, body, {"anthropic-version": "2023-06-01"})
             server.should_exit = True
             await serving
-    assert len(statuses) == hop_count.MOST + 1
+    assert len(statuses) == request_heads.MOST_HOPS + 1
     assert (statuses[0], answer.status) == (400, 400)

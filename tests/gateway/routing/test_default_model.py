@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.running_gateway import config_for, run_gateway
 from tests.gateway.scripted_backends import HELLO, Backend
 from xenoglot.backends.backend import EventAnswer
-from xenoglot.backends.embedding import EmbeddingAnswer
+from xenoglot.backends.operation import EmbeddingAnswer
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.config.embedded import EMBEDDING, Embedded, EmbeddedModel
 from xenoglot.gateway.config.load import Config
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from xenoglot.backends.backend import Call
-    from xenoglot.backends.embedding import EmbeddingCall
+    from xenoglot.backends.operation import EmbeddingCall
     from xenoglot.model.events import Event
 
 OWN, MAKER = "writer", "maker"

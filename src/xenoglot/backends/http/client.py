@@ -14,9 +14,8 @@ from copy import copy
 from math import inf
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.http.connect_errors import connect_problem, is_exhausted
+from xenoglot.backends.http.connect import AddressLookup, connect_problem, is_exhausted
 from xenoglot.backends.http.connection import ConnectionPool, UpstreamConnection
-from xenoglot.backends.http.dns import AddressLookup
 from xenoglot.backends.http.exchange import ExchangeDeadlines, UpstreamExchange, seconds
 from xenoglot.backends.http.http1 import prepare
 from xenoglot.backends.http.response import BodySink, UpstreamResponse
@@ -26,7 +25,7 @@ from xenoglot.backends.http.tunnel import UNKNOWN_TO_PROXY, ProxyTunnel, wants_c
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.backends.http.dns import Resolve
+    from xenoglot.backends.http.connect import Resolve
     from xenoglot.backends.http.http1 import HTTPRequest, Origin
     from xenoglot.backends.http.proxies import Proxy
 

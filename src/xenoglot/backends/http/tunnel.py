@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final, cast
 
-from xenoglot.backends.http.connect_errors import ProxyError, connect_problem
+from xenoglot.backends.http.connect import ProxyError, connect_problem
 from xenoglot.backends.http.connection import UpstreamConnection
 from xenoglot.backends.http.http1 import DEFAULT_PORTS, HTTPRequest
 from xenoglot.http1.syntax import HEAD_END
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
+    from xenoglot.backends.http.connect import Resolve
     from xenoglot.backends.http.connection import ConnectionPool
-    from xenoglot.backends.http.dns import Resolve
     from xenoglot.backends.http.exchange import UpstreamExchange
     from xenoglot.backends.http.http1 import Origin
     from xenoglot.backends.http.proxies import Proxy

@@ -1,4 +1,4 @@
-"""Detects what kind of object a local model is (backend, transformers model, engine, function) and adapts it."""
+"""Detects what kind of object a local model is, adapts it, and wraps it so that its text becomes canonical parts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,63 @@ from msgspec import Struct
 
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.async_engine import Templated
-from xenoglot.backends.local_models.function_parameters import NAMES, required_of
 from xenoglot.backends.local_models.prompt_function import Prompted, takes_prompt
-from xenoglot.backends.local_models.text_output import reading
+from xenoglot.backends.local_models.sampling import NAMES, required_of
 from xenoglot.backends.local_models.transformers import Transformers
 from xenoglot.backends.wrappers.emulation_settings import Emulate
+from xenoglot.backends.wrappers.json_output import JSONBackend
+from xenoglot.backends.wrappers.text_tools import TextBackend, TextPolicy
 from xenoglot.errors import ConfigurationError
-from xenoglot.text.registry import OFF
+from xenoglot.text.registry import AUTO, OFF, get
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
+
+
+class LocalTextBackend(TextBackend):
+    """A model whose text is read, let go of with it."""
+
+    async def aclose(self) -> None:
+        """Let go of the model."""
+        await self._backend.aclose()
+
+
+class LocalJSONBackend(JSONBackend):
+    """A model whose answers are brought to their schema, let go of with it."""
+
+    async def aclose(self) -> None:
+        """Let go of the model."""
+        await self._backend.aclose()
+
+
+def reading(backend: Backend, syntax: str, emulate: Emulate | None = None) -> Backend:
+    """Return `backend` with its text read by `syntax` (the name of one, `auto` or `off`), and held as `emulate` says.
+
+    Tools are told in the prompt of a model that hears of none else: a function of a request sees them there, and many
+    templates tell of them.
+
+    Raises:
+        ConfigurationError: there is no such syntax, or what is to be checked needs an extra that is not installed.
+    """
+    if syntax not in (AUTO, OFF):
+        get(syntax)
+    read = backend
+    if syntax != OFF:
+        read = LocalTextBackend(backend, TextPolicy(syntax=syntax, tools=not _takes_tools(backend)))
+    return read if emulate is None or not emulate.acts else LocalJSONBackend(read, emulate)
+
+
+def _takes_tools(backend: Backend) -> bool:
+    match backend:
+        case Callable():
+            return True
+        case Templated() | Transformers():
+            return backend.takes_tools
+        case Prompted():
+            return False
+        case _:
+            return True
+
 
 _BACKEND: Final = ("answer", "count", "models", "aclose")
 _PIPELINE: Final = ("task", "model", "tokenizer")

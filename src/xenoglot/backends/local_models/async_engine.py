@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.chat_template import TemplatedTokenizer, TokenizerTemplate
-from xenoglot.backends.local_models.function_parameters import parameters_of, settings_for
+from xenoglot.backends.local_models.sampling import parameters_of, settings_for
 from xenoglot.backends.local_models.token_counts import Tokenizer, count, counted
 from xenoglot.backends.timings import timed
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of

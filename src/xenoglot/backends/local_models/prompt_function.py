@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.callable import Callable, Output
 from xenoglot.backends.local_models.completion_stop import turn_ending, turn_ends
-from xenoglot.backends.local_models.function_parameters import parameters_of, settings_for
+from xenoglot.backends.local_models.sampling import parameters_of, settings_for
 from xenoglot.backends.local_models.token_counts import Tokenizer, count, counted
 from xenoglot.backends.local_models.unsupported import NAME, report_tools, report_unsupported, wants_thinking
 from xenoglot.backends.timings import timed

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from xenoglot.backends.callable import Callable, Output
 from xenoglot.backends.local_models.chat_template import template_of
 from xenoglot.backends.local_models.completion_stop import turn_ending, turn_ends
-from xenoglot.backends.local_models.detokenizer import Detokenizer
-from xenoglot.backends.local_models.generation import Generation
+from xenoglot.backends.local_models.generation import Detokenizer, Generation
 from xenoglot.backends.local_models.prompt_function import prompt_of
 from xenoglot.backends.local_models.sampling import SEEDS, generate_settings
 from xenoglot.backends.local_models.unsupported import report_tools, report_unsupported, wants_thinking

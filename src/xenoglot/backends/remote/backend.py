@@ -13,8 +13,13 @@ from xenoglot.backends.operation import OperationAnswer, encode_call, upstream_f
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.remote.passthrough import UpstreamRequest, passthrough_request
 from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
-from xenoglot.backends.remote.response_errors import ResponseErrors, request_id
-from xenoglot.backends.remote.upstream_errors import has_no_endpoint, invalid_answer, unreachable
+from xenoglot.backends.remote.upstream_errors import (
+    ResponseErrors,
+    has_no_endpoint,
+    invalid_answer,
+    request_id,
+    unreachable,
+)
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of

@@ -1,11 +1,17 @@
-"""Cache of request heads per server: few of them differ from one request to the next."""
+"""Heads of requests to upstreams: cached per server, with the hop count of the current request.
+
+Whatever a request has asked of an upstream (an answer, a count, a list of models) may lead back to where it came from.
+So the number belongs to the request as a whole, and stands in its context.
+"""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.http.http1 import prepare
-from xenoglot.backends.remote import hop_count
+from xenoglot.errors import FailureError
+from xenoglot.model.failure import Failure
 from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
@@ -13,6 +19,38 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.http.http1 import PreparedRequest
     from xenoglot.codec.dialect import Headers
+
+
+HOPS_HEADER = "x-xenoglot-hops"
+MOST_HOPS = 5
+"""One more is taken for a circle."""
+
+_hops: ContextVar[int] = ContextVar("hops", default=0)
+
+
+def read_hops(headers: Sequence[tuple[str, str]]) -> int:
+    """Return how far the request has come that sent `headers` (lower-case names); what is no number says nothing.
+
+    Raises:
+        FailureError: so far that it must be going in a circle.
+    """
+    said = next((value for name, value in headers if name == HOPS_HEADER), "")
+    hops = int(said) if said.isdecimal() and said.isascii() and len(said) <= len("99") else 0
+    if hops >= MOST_HOPS:
+        message = "the request goes in a circle: one of this gateway's upstreams leads back to it"
+        raise FailureError(Failure(kind="invalid_request", message=message, non_retryable=True))
+    return hops
+
+
+def arrive(hops: int) -> None:
+    """Note how far the request has come that is answered from here on."""
+    _hops.set(hops)
+
+
+def next_hops() -> str:
+    """Return the header's value for the next gateway."""
+    return str(_hops.get() + 1)
+
 
 USER_AGENT = "xenoglot"
 JSON_TYPE = "application/json"
@@ -41,11 +79,11 @@ class RequestHeads:
         Raises:
             TransportError: it cannot be written as HTTP.
         """
-        onward = hop_count.onward()
+        onward = next_hops()
         kind = (url, key, accept, onward, passed)
         found = self._prepared.get(kind)
         if found is None:
-            fields = {"content-type": JSON_TYPE, "accept": accept, **self._auth_headers[key], hop_count.HEADER: onward}
+            fields = {"content-type": JSON_TYPE, "accept": accept, **self._auth_headers[key], HOPS_HEADER: onward}
             found = prepare("POST", url, tuple((fields | dict(passed)).items()), self._socket_path)
             self._cache(kind, found)
         return found
@@ -53,7 +91,7 @@ class RequestHeads:
     def get(self, url: str) -> PreparedRequest:
         """Return the head of a GET of JSON, with the first key."""
         fields = {**self._auth_headers[0], "accept": JSON_TYPE}
-        return prepare("GET", url, (*fields.items(), (hop_count.HEADER, hop_count.onward())), self._socket_path)
+        return prepare("GET", url, (*fields.items(), (HOPS_HEADER, next_hops())), self._socket_path)
 
     @shortcut("heads")
     def _cache(self, kind: object, prepared: PreparedRequest) -> None:

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.remote import hop_count
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
+from xenoglot.backends.remote import request_heads
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.auth.request_checks import Rejection, check_host, check_media, check_origin
@@ -148,7 +148,7 @@ class RequestAdmission:
             client=client,
             origin=exchange.header("origin"),
             source=source_of(exchange.peer) if self._auth.keyring.needs_key(row.policy) else None,
-            hops=hop_count.read_hops(exchange.headers),
+            hops=request_heads.read_hops(exchange.headers),
             passed=passed_on(exchange.headers, dialect),
         )
 
@@ -176,7 +176,7 @@ def admitted_context(entry: Admission, exchange: Exchange, record: RequestLog) -
     record.client = entry.client
     record.origin = entry.origin
     exchange.variables = entry.variables
-    hop_count.arrive(entry.hops)
+    request_heads.arrive(entry.hops)
     return RequestContext(exchange, entry.dialect, record, entry.hops)
 
 

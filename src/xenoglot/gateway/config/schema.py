@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

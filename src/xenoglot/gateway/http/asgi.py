@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from xenoglot.backends.sanitize import for_header
+from xenoglot.backends.redaction import for_header
 from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError
 
 if TYPE_CHECKING:

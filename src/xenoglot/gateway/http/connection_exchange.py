@@ -6,7 +6,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-from xenoglot.backends.sanitize import LONGEST_HEADER, for_header
+from xenoglot.backends.redaction import LONGEST_HEADER, for_header
 from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
 from xenoglot.gateway.http.limits import HIGH_WATER
 from xenoglot.http1.body import WHOLE, body_of

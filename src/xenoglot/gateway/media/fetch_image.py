@@ -7,7 +7,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.backends.http.client import Deadlines, Transport, TransportError, TransportLimits
-from xenoglot.backends.http.dns import AddressLookup
+from xenoglot.backends.http.connect import AddressLookup
 from xenoglot.errors import FailureError
 from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
 from xenoglot.model.content import Inline
@@ -16,7 +16,7 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xenoglot.backends.http.dns import Resolve
+    from xenoglot.backends.http.connect import Resolve
     from xenoglot.gateway.config.settings import FetchSettings
 
 OK: Final = 200

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
 from xenoglot.codec.framing.formats import Framing
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Loss, divide, summary

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from xenoglot.backends.http.client import TransportError
-from xenoglot.backends.remote import hop_count
+from xenoglot.backends.remote import request_heads
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
@@ -283,7 +283,7 @@ class PushRelay:
                     if self.client.gone
                     else CancelledError
                 )
-            hop_count.arrive(self._ctx.hops)
+            request_heads.arrive(self._ctx.hops)
             waited = self.loop.time() - self.started
             await self._relay.go_on(self._ctx, self.asking, StartedCall(self._hold, begun, waited))
 

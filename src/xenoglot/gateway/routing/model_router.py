@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.config.embedded import EMBEDDING
