@@ -48,7 +48,7 @@ def passed_on(module: Modules, count: int) -> Callable[[], object]:
 
 def scoped(module: Modules, count: int) -> Callable[[], object]:
     limits = module("gateway.config.limits").LimitSettings(requests=tuple(f"{place + 1}/m" for place in range(count)))
-    return lambda: module("gateway.limits.scopes").scoped("model:m", limits)
+    return lambda: module("gateway.limits.limiter").scoped("model:m", limits)
 
 
 def events_of(module: Modules, words: list[str]) -> list[object]:

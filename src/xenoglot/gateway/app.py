@@ -26,8 +26,7 @@ from xenoglot.gateway.endpoint.context import RequestContext
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.request_runner import RequestRunner
 from xenoglot.gateway.endpoint.routes import Routes
-from xenoglot.gateway.limits.limiter import MemoryLimiter
-from xenoglot.gateway.limits.scopes import Scopes
+from xenoglot.gateway.limits.limiter import MemoryLimiter, Scopes
 from xenoglot.gateway.observability.loop_lag import LoopLag
 from xenoglot.gateway.observability.request_log import RequestLogger
 from xenoglot.gateway.relay.task_driver import RelayEndpoint

@@ -9,9 +9,8 @@ import pytest
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config import load as config_load
 from xenoglot.gateway.config.limits import LONGEST_WINDOW, window
-from xenoglot.gateway.limits.limiter import MemoryLimiter
+from xenoglot.gateway.limits.limiter import MemoryLimiter, Scopes, expected_tokens
 from xenoglot.gateway.limits.redis import RedisLimiter
-from xenoglot.gateway.limits.scopes import Scopes, expected_tokens
 from xenoglot.gateway.process.build import build_limiter
 from xenoglot.model.request import Request, Sampling
 from xenoglot.policy.limits.usage_ledger import Scope, Window

@@ -20,8 +20,7 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import KeySettings, UpstreamSettings
-from xenoglot.gateway.limits.limiter import MemoryLimiter
-from xenoglot.gateway.limits.scopes import Scopes
+from xenoglot.gateway.limits.limiter import MemoryLimiter, Scopes
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch
 from xenoglot.gateway.routing.reservation import Demand, Dispatcher

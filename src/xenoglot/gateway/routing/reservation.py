@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot.errors import FailureError
-from xenoglot.gateway.limits.limiter import Limiter
-from xenoglot.gateway.limits.scopes import Scopes
+from xenoglot.gateway.limits.limiter import Limiter, Scopes
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.router import RoutePlan
 from xenoglot.gateway.routing.target_health import ONCE, TargetRegistry

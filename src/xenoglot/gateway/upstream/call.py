@@ -14,7 +14,7 @@ from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.responses.reasoning import ReasoningFilter, reasoning_filter
-from xenoglot.gateway.limits.scopes import expected_tokens
+from xenoglot.gateway.limits.limiter import expected_tokens
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.routing.reservation import Demand
