@@ -30,7 +30,7 @@ from xenoglot.gateway.config.settings import UpstreamSettings as Settings
 from xenoglot.gateway.http import heap
 from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import GatewayServer, bind
-from xenoglot.gateway.routing.target_health import TargetRegistry
+from xenoglot.gateway.routing.reservation import TargetRegistry
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:

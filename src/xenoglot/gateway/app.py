@@ -31,9 +31,8 @@ from xenoglot.gateway.observability.loop_lag import LoopLag
 from xenoglot.gateway.observability.request_log import RequestLogger
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.routing.model_router import ModelRouter
-from xenoglot.gateway.routing.reservation import Dispatcher
+from xenoglot.gateway.routing.reservation import Dispatcher, TargetRegistry
 from xenoglot.gateway.routing.router import Router, plans, single
-from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.gateway.store_service import OFF as OFF_HERE
 from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.background import BackgroundJobs

@@ -8,7 +8,7 @@ from tests.gateway.scripted_backends import Backend
 from xenoglot.engine.metrics import EngineMetrics
 from xenoglot.gateway.api.metrics import ENGINE, RequestCounters, render_metrics
 from xenoglot.gateway.observability.request_log import RequestLog
-from xenoglot.gateway.routing.target_health import TargetMetrics
+from xenoglot.gateway.routing.reservation import TargetMetrics
 from xenoglot.model.response import Usage
 
 

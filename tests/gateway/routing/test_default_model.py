@@ -15,7 +15,7 @@ from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.config.embedded import EMBEDDING, Embedded, EmbeddedModel
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import ModelSettings, UpstreamSettings
-from xenoglot.gateway.routing.default_model import sole_model
+from xenoglot.gateway.routing.model_router import sole_model
 from xenoglot.gateway.routing.router import Router, plans, single
 from xenoglot.model.embedding import Embeddings
 from xenoglot.model.fold import unfold

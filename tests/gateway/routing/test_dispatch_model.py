@@ -23,9 +23,8 @@ from xenoglot.gateway.config.settings import KeySettings, UpstreamSettings
 from xenoglot.gateway.limits.limiter import MemoryLimiter, Scopes
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch
-from xenoglot.gateway.routing.reservation import Demand, Dispatcher
+from xenoglot.gateway.routing.reservation import Demand, Dispatcher, TargetRegistry
 from xenoglot.gateway.routing.router import Route, RoutePlan
-from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
 from xenoglot.policy.target_health import BreakerSettings, Retry

@@ -16,7 +16,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.api.auxiliary import note_route, report_headers
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.routing.default_model import with_model
+from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.call import passed_on, routes_for
 from xenoglot.gateway.upstream.preserve_reasoning import preserving

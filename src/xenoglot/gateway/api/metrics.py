@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.limits.limiter import LimiterMetrics as LimitMeasures
     from xenoglot.gateway.observability.loop_lag import LoopLag
     from xenoglot.gateway.observability.request_log import RequestLog
-    from xenoglot.gateway.routing.target_health import TargetMetrics
+    from xenoglot.gateway.routing.reservation import TargetMetrics
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

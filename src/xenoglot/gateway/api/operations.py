@@ -16,8 +16,8 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.api.auxiliary import note_route, report_headers, with_path_model
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send
-from xenoglot.gateway.routing.default_model import with_model
 from xenoglot.gateway.routing.dispatch import Dispatch, ordered
+from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.upstream.call import passed_on
 from xenoglot.gateway.upstream.services import UpstreamServices

@@ -30,7 +30,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.relay.answer import AnswerRelay, parts
 from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
-from xenoglot.gateway.routing.default_model import with_model
+from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.upstream.call import UpstreamCall, passed_on
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.model.fold import Folder

@@ -1,4 +1,4 @@
-"""Resolves model names: which plan a client's name leads to, and which backend a route."""
+"""Resolves model names to plans and backends, and the default model of requests that name none."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.redaction import for_log
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
-from xenoglot.gateway.config.embedded import EMBEDDING
+from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.routing.router import Route, RoutePlan, Router
+    from xenoglot.model.json import JSON
 
 
 class ModelRouter:
@@ -86,3 +87,41 @@ def unknown_model(model: str) -> Failure:
     """Return the failure of a request for a model that is not here."""
     message = f"the model `{for_log(model)}` does not exist here; GET /v1/models says which do"
     return Failure(kind="not_found", message=message, code="model_not_found", param="$.model")
+
+
+def with_model(body: JSON, field: str, router: Router, client: Principal, *, embeds: bool = False) -> JSON:
+    """Return `body` with the name of the sole model under `field`, if the body has no name there.
+
+    With `embeds` the request is for embeddings. Where several models could be meant, the body is returned as it is, and
+    its decoder reports that the field is required.
+    """
+    if not isinstance(body, dict) or body.get(field) is not None:
+        return body
+    model = sole_model(router, client, embeds=embeds)
+    return body if model is None else {**body, field: model}
+
+
+def sole_model(router: Router, client: Principal, *, embeds: bool = False) -> str | None:
+    """Return the name of the only model that `client` may ask for; `None` if there are several, or it is not known.
+
+    Several names of one model count as one. The embedded embedding model is not counted among the models that write
+    text. A request for embeddings means it where all other models are embedded, too: they were not trained for it.
+    """
+    is_listed = bool(client.models) and not any("*" in name for name in client.models)
+    names = client.models if is_listed else [name for name in router.names if client.allows(name)]
+    plans = {name: plan for name in names if (plan := router.plan(name)) is not None}
+    patterns = () if is_listed else router.patterns
+    makers = {name: plan for name, plan in plans.items() if plan.backends == (EMBEDDING,)}
+    writers = {name: plan for name, plan in plans.items() if name not in makers}
+    if not embeds:
+        return _sole(writers, patterns)
+    backends = [backend for plan in (*writers.values(), *patterns) for backend in plan.backends]
+    if makers and all(backend.partition("/")[0] == EMBEDDED for backend in backends):
+        return _sole(makers, ())
+    return _sole(plans, patterns)
+
+
+def _sole(plans: dict[str, RoutePlan], patterns: Iterable[RoutePlan]) -> str | None:
+    """Return the first of the names, if all of them and the patterns lead to the same targets."""
+    targets = {tuple((route.backend, route.model) for route in plan.routes) for plan in (*plans.values(), *patterns)}
+    return next(iter(plans), None) if len(targets) == 1 else None

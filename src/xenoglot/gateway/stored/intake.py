@@ -26,7 +26,7 @@ from xenoglot.codec.json.slices import size_seen
 from xenoglot.errors import FailureError
 from xenoglot.gateway.http.exchange import BodyTooLargeError
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
-from xenoglot.gateway.routing.default_model import with_model
+from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.store_service import NOT_KEPT, StoreService, is_id
 from xenoglot.gateway.stored.background import BackgroundJobs
 from xenoglot.gateway.stored.exchange import StoredResponseExchange
