@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError
-from xenoglot.gateway.api.bad_request import refuse
 from xenoglot.gateway.api.count_tokens import CountEndpoint
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.idempotency import Idempotency
@@ -21,10 +20,9 @@ from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors
 from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.config.embedded import EMBEDDING
-from xenoglot.gateway.endpoint.authenticate import AuthService
-from xenoglot.gateway.endpoint.context import RequestContext
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader, RequestContext
 from xenoglot.gateway.endpoint.request_runner import RequestRunner
+from xenoglot.gateway.endpoint.responses import refuse
 from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.limits.limiter import MemoryLimiter, Scopes
 from xenoglot.gateway.observability.loop_lag import LoopLag

@@ -16,7 +16,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings
-from xenoglot.gateway.endpoint.admission_cache import Admission
+from xenoglot.gateway.endpoint.request_context import Admission
 from xenoglot.gateway.http.application import HeadState
 from xenoglot.policy.auth_throttle import AuthThrottle, ThrottleSettings, source_of
 

@@ -11,7 +11,7 @@ from tests.gateway.scripted_backends import Backend
 from xenoglot.codec.requests.checks import check_lists
 from xenoglot.dialect_registry import get, names
 from xenoglot.gateway.config.settings import ServerSettings
-from xenoglot.gateway.endpoint import request_body
+from xenoglot.gateway.endpoint import request_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def test_findings_3_too_many_turns_are_refused_before_they_are_read(
         checked.append(key)
         check_lists(body)
 
-    monkeypatch.setattr(request_body, "check_lists", checking)
+    monkeypatch.setattr(request_context, "check_lists", checking)
     answer = running.request(
         "POST", path, {"model": "m", "max_tokens": 9, key: [turn] * 100_001}, {"content-type": "application/json"}
     )

@@ -14,7 +14,7 @@ from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.api.auxiliary import note_route, report_headers
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.stored.intake import Intake
@@ -27,7 +27,7 @@ from xenoglot.policy.token_estimate import estimate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request

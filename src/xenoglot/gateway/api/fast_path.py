@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.gateway.api.request_admission import RequestAdmission
-    from xenoglot.gateway.endpoint.admission_cache import Admission
+    from xenoglot.gateway.endpoint.request_context import Admission
     from xenoglot.gateway.endpoint.request_runner import RequestRunner
     from xenoglot.gateway.http.application import PushExchange
     from xenoglot.gateway.relay.task_driver import RelayEndpoint

@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.responses import fail
 from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.exchange import BufferedExchange
@@ -35,7 +35,7 @@ from xenoglot.store.records import IDEMPOTENCY, IDEMPOTENCY_SECONDS, StoreError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.gateway.endpoint.context import Handler, RequestContext
+    from xenoglot.gateway.endpoint.request_context import Handler, RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.store.records import ReasoningKey

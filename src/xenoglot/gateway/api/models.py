@@ -14,7 +14,7 @@ from xenoglot.codec.reader import expected
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.provider_defaults import context_of
 from xenoglot.gateway.config.settings import UpstreamSettings
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.routing.model_router import ModelRouter, unknown_model
 from xenoglot.gateway.routing.router import ANY
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.codec.dialect import ModelEndpoint
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.routing.router import Router
 
 PATIENCE = 10.0

@@ -14,7 +14,7 @@ from xenoglot.codec.invalid_request import refusing
 from xenoglot.codec.json.json_io import encode_json, encode_large, unambiguous
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.auxiliary import note_route, report_headers, with_path_model
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.responses import send
 from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.model_router import with_model
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from xenoglot.codec.features.operation import AnyForm
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.embedding import Input
     from xenoglot.model.json import JSON

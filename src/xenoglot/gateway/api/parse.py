@@ -11,12 +11,12 @@ from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError, FailureError, WireError
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.model.json import JSONObject
     from xenoglot.text.payloads.repaired import Repair
 

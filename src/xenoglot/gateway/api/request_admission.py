@@ -11,9 +11,7 @@ from xenoglot.backends.remote import request_heads
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.auth.request_checks import Rejection, check_host, check_media, check_origin
-from xenoglot.gateway.endpoint.admission_cache import Admission
-from xenoglot.gateway.endpoint.authenticate import shows_key
-from xenoglot.gateway.endpoint.context import RequestContext
+from xenoglot.gateway.endpoint.request_context import Admission, RequestContext, shows_key
 from xenoglot.gateway.endpoint.responses import fail
 from xenoglot.gateway.endpoint.routes import NOTHING, USUAL_DIALECT
 from xenoglot.gateway.upstream.call import passed_on
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.api.idempotency import Idempotency
     from xenoglot.gateway.config.settings import ServerSettings
-    from xenoglot.gateway.endpoint.authenticate import AuthService
+    from xenoglot.gateway.endpoint.request_context import AuthService
     from xenoglot.gateway.endpoint.routes import EndpointMatch, EndpointRow, Routes
     from xenoglot.gateway.http.application import HeadState
     from xenoglot.gateway.http.exchange import Exchange

@@ -26,7 +26,7 @@ from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
 
 MODELS = "/v1/models"
 """Where several dialects have their lists of models: marks tell which is meant."""

@@ -16,9 +16,7 @@ from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.json.json_io import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.config.settings import BatchSettings
-from xenoglot.gateway.endpoint.authenticate import AuthService
-from xenoglot.gateway.endpoint.context import RequestContext
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader, RequestContext
 from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.http.exchange import BodyTooLargeError
 from xenoglot.gateway.observability.request_log import RequestLogger

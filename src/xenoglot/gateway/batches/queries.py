@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from xenoglot.gateway.config.settings import BatchSettings
-    from xenoglot.gateway.endpoint.context import RequestContext
-    from xenoglot.gateway.endpoint.request_body import BodyReader
+    from xenoglot.gateway.endpoint.request_context import BodyReader, RequestContext
     from xenoglot.gateway.store_service import StoreService
     from xenoglot.store.records import Order
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.settings import BatchSettings
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.routes import EndpointRow
 from xenoglot.gateway.store_service import OFF, StoreService
 from xenoglot.model.failure import Failure
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.batches.queries import BatchAct, FileAct
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
 
 DISABLED = Failure(kind="not_found", message="the gateway takes no files and batches: see `enabled` under [batches]")
 

@@ -16,7 +16,7 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.http.application import PushHandler
     from xenoglot.gateway.observability.request_log import RequestLogger
     from xenoglot.model.limits import RateLimits

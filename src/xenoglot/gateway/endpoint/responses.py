@@ -1,24 +1,33 @@
-"""Answers that are no model's: JSON, and failures in the words of a dialect."""
+"""Responses of the gateway itself: JSON, failures in each dialect, and replies to bytes that are no request."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline
+from xenoglot.gateway.endpoint.request_context import RequestContext
+from xenoglot.gateway.endpoint.routes import USUAL_DIALECT
+from xenoglot.http1.request_head import FIELDS_TOO_LARGE, UNAVAILABLE
 from xenoglot.model.events import Failed
+from xenoglot.model.failure import Failure
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.gateway.endpoint.context import RequestContext
-    from xenoglot.model.failure import Failure, FailureKind
+    from xenoglot.gateway.endpoint.routes import Routes
+    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.observability.request_log import RequestLogger
+    from xenoglot.http1.request_head import InvalidHeadError
+    from xenoglot.model.failure import FailureKind
     from xenoglot.model.json import JSON
+
 
 Headers: TypeAlias = "list[tuple[str, str]]"
 
@@ -96,3 +105,33 @@ def retry_headers(failure: Failure) -> Headers:
     if failure.non_retryable or (failure.kind in FUTILE and not comes_free):
         told.append(("x-should-retry", "false"))
     return told
+
+
+TEXT: Final = "text/plain; charset=utf-8"
+RETRY_SECONDS: Final = 1.0
+
+_KINDS: Final[dict[int, FailureKind]] = {408: "timeout", FIELDS_TOO_LARGE: "too_large", UNAVAILABLE: "overloaded"}
+
+
+async def refuse(exchange: Exchange, refused: InvalidHeadError, routes: Routes, observer: RequestLogger) -> None:
+    """Answer in the dialect of the path that was requested; as plain text if the path belongs to none."""
+    record = observer.record(exchange.method)
+    kind = _KINDS.get(refused.status, "invalid_request")
+    failure = Failure(
+        kind=kind, message=str(refused), retry_after=RETRY_SECONDS if refused.status == UNAVAILABLE else None
+    )
+    rows = routes.find(exchange.path).rows if exchange.path else {}
+    spoken = [row.dialect for row in rows.values() if row.dialect is not None]
+    if not rows and (near := routes.nearest(exchange.path)):
+        spoken.append(near)
+    try:
+        if spoken:
+            record.dialect = spoken[0].name
+            await fail(RequestContext(exchange, spoken[0], record), failure, status=refused.status)
+        else:
+            record.failed(failure)
+            text = f"{refused}\n".encode()
+            ctx = RequestContext(exchange, dialects.get(USUAL_DIALECT), record)
+            await send(ctx, refused.status, text, media_type=TEXT, more=retry_headers(failure))
+    finally:
+        observer.write(record)

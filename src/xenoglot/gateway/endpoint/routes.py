@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from xenoglot.codec.dialect import Dialect
 from xenoglot.gateway.auth.keys import Policy
-from xenoglot.gateway.endpoint.context import Handler
+from xenoglot.gateway.endpoint.request_context import Handler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

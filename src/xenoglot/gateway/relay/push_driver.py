@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer
     from xenoglot.backends.http.client import UpstreamResponse
     from xenoglot.backends.http.exchange import UpstreamExchange as Asked
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.http.application import PushExchange
     from xenoglot.gateway.relay.push_sink import Attempt
     from xenoglot.gateway.upstream.call import UpstreamCall

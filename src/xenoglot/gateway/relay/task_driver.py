@@ -27,7 +27,7 @@ from xenoglot.codec.json.json_io import unambiguous
 from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.relay.answer import AnswerRelay, parts
 from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
 from xenoglot.gateway.routing.model_router import with_model
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing.formats import Framing
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import RoutePlan

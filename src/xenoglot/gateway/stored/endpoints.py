@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.endpoint.authenticate import AuthService
-from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.endpoint.routes import EndpointRow
 from xenoglot.gateway.observability.request_log import LOSSES
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.features.stored_responses import Conversations, StoredResponseCodec
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.records import Order, Stored
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.features.stored_responses import StoredResponseCodec, StoreOptions
     from xenoglot.gateway.config.settings import UpstreamSettings
-    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.model.json import JSON, JSONObject
 
 WHOLE = Window(limit=2**31 - 1, order="asc")
