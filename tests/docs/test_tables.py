@@ -15,7 +15,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
-from xenoglot.gateway.api.count_tokens import COUNT
+from xenoglot.gateway.api.operations import COUNT
 from xenoglot.gateway.config import embedded, load, settings, tenants
 from xenoglot.gateway.config.emulate import Emulate
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides

@@ -13,7 +13,7 @@ import pytest
 from tests.faults.direct_exchange import handle
 from tests.gateway.test_offloaded import answer, watched
 from xenoglot.backends.offload import LARGE
-from xenoglot.gateway.api import count_tokens
+from xenoglot.gateway.api import operations
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.upstream import call
@@ -64,7 +64,7 @@ def estimated_in(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
         return noted
 
-    for module in (call, count_tokens):
+    for module in (call, operations):
         monkeypatch.setattr(module, "estimate", noting(module.estimate))
     return seen
 

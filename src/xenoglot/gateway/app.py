@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError
-from xenoglot.gateway.api.count_tokens import CountEndpoint
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.idempotency import Idempotency
 from xenoglot.gateway.api.metrics import RequestCounters, lag_exposition, render_metrics
 from xenoglot.gateway.api.models import ModelsEndpoint
-from xenoglot.gateway.api.operations import OperationEndpoint
+from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import ParseEndpoint
 from xenoglot.gateway.api.request_admission import RequestAdmission, admitted_context
 from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors

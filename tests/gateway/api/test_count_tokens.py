@@ -14,7 +14,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
-from xenoglot.gateway.api.count_tokens import COUNT
+from xenoglot.gateway.api.operations import COUNT
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings
 

@@ -1,37 +1,71 @@
-"""Endpoints of operations, which answer in one piece: decode, route, call the backend, encode, for every row."""
+"""Endpoints that answer in one piece: embeddings, rerank, tokenizers, token counts."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.backends.backend import Call
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.operation import AnyCall, OperationCall, OperationResult, handler_of, need_handler
 from xenoglot.codec.invalid_request import refusing
 from xenoglot.codec.json.json_io import encode_json, encode_large, unambiguous
-from xenoglot.errors import FailureError
-from xenoglot.gateway.api.auxiliary import note_route, report_headers, with_path_model
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.checks import bounded
+from xenoglot.codec.requests.url_params import informed
+from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_context import BodyReader
-from xenoglot.gateway.endpoint.responses import send
+from xenoglot.gateway.endpoint.responses import send, send_json
+from xenoglot.gateway.observability.request_log import LOSSES
 from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.routing.reservation import Demand
-from xenoglot.gateway.upstream.call import passed_on
+from xenoglot.gateway.stored.intake import Intake
+from xenoglot.gateway.upstream.call import passed_on, routes_for
+from xenoglot.gateway.upstream.preserve_reasoning import preserving
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.policy.failure_policy import judge
-from xenoglot.policy.token_estimate import MEDIA_TOKENS, text_tokens
+from xenoglot.policy.token_estimate import MEDIA_TOKENS, estimate, text_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.features.operation import AnyForm
     from xenoglot.gateway.endpoint.request_context import RequestContext
-    from xenoglot.gateway.routing.router import Route
+    from xenoglot.gateway.observability.request_log import RequestLog
+    from xenoglot.gateway.routing.router import Route, RoutePlan
     from xenoglot.model.embedding import Input
-    from xenoglot.model.json import JSON
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.limits import RateLimits
+    from xenoglot.model.request import Request
+
+
+def with_path_model(body: JSON, variables: Mapping[str, str]) -> JSON:
+    """Return the body with the model that stands in the path, where one does."""
+    if isinstance(body, dict) and "model" in variables:
+        return body | {"model": unquote(variables["model"])}
+    return body
+
+
+def note_route(record: RequestLog, route: Route) -> Losses:
+    """Note who answers, and return where to record what is lost on the way there."""
+    record.routed(route)
+    losses = Losses(strict=route.on_loss == "refuse")
+    record.losses = () if route.on_loss == "ignore" else losses
+    return losses
+
+
+def report_headers(record: RequestLog, dialect: Dialect, limits: RateLimits | None = None) -> list[tuple[str, str]]:
+    """Return the headers that tell what was lost, and what the upstream allows."""
+    headers = [] if limits is None else [*dialect.encode_limits(limits, time.time())]
+    if said := record.tell_losses():
+        headers.append((LOSSES, said))
+    return headers
 
 
 class OperationEndpoint(Struct, frozen=True):
@@ -154,3 +188,67 @@ def _written(answer: OperationResult[Any], call: AnyCall, size: int) -> bytes:
         return answer.body
     encode = encode_json if size < LARGE else encode_large
     return encode(call.form.encode_response(answer.result, call.request, call.losses))
+
+
+COUNT = "x-xenoglot-count"
+"""Response header of a token count: `exact`, by the model's own tokenizer, or `estimate`."""
+
+
+class CountEndpoint(Struct, frozen=True):
+    """Counts the tokens of prompts."""
+
+    services: UpstreamServices
+    bodies: BodyReader
+    intake: Intake
+
+    async def serve(
+        self, decode: Callable[[JSON], Request], encode: Callable[[int], JSONObject], ctx: RequestContext
+    ) -> None:
+        """Say how many tokens a prompt is.
+
+        Raises:
+            FailureError: nobody says, and it would be no better another time; or all are busy; or it goes on from
+                something that is not kept.
+            WireError: the request is not one of the dialect.
+        """
+        exchange, dialect, record, models = ctx.exchange, ctx.dialect, ctx.record, self.services.models
+        data = await self.bodies.read(exchange)
+        body, size = await self.intake.recall(await self.bodies.request(data), len(data), ctx)
+        asked = informed(body, ctx.route, exchange.variables, dialect)
+        asked = with_model(asked, dialect.model_field, models.router, ctx.client)
+        request = await offload(size, lambda: bounded(decode(asked), asked))
+        if not request.model and isinstance(asked, dict) and asked.get(dialect.model_field) is None:
+            raise WireError(f"$.{dialect.model_field}", "required, expected str")
+        record.asked(request.model, stream=False)
+        plan = models.plan(request.model, dialect.default_tag, client=ctx.client)
+        losses = note_route(record, plan.route)
+        headers = passed_on(exchange.headers, dialect)
+        call = Call(request=request, losses=losses, dialect=dialect.name, headers=headers)
+        with refusing():
+            counted = await self._counted(ctx, plan, call)
+        more = [(COUNT, "estimate" if counted is None else "exact"), *report_headers(record, dialect)]
+        if counted is None:
+            counted = await offload(size, lambda: estimate(request))
+        await send_json(ctx, encode(counted), more=more)
+
+    async def _counted(self, ctx: RequestContext, plan: RoutePlan, call: Call) -> int | None:
+        """Return the count of the first target that can be reached, in the order in which they would be asked.
+
+        `None` is for one that has no tokenizer. The limits on requests for answers are not those on counts.
+        """
+        services, request = self.services, call.request
+        failed: FailureError | None = None
+        for route in routes_for(services, plan, request, ctx.exchange.headers).routes:
+            call.losses.rewind(0)
+            ctx.record.routed(route)
+            key = services.dispatcher.ward.of(route).keys.earliest_index()
+            asked = replace(call, request=replace(request, model=route.model), key=key)
+            try:
+                return await preserving(services, route, ctx.dialect.name, ctx.client.owner).count(asked)
+            except FailureError as error:
+                failed = error
+                if not judge(error.failure, fallback_on=plan.fallback_on).retry_other:
+                    break
+        if failed is not None and failed.failure.kind != "upstream":
+            raise failed
+        return None

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import FailureError
-from xenoglot.gateway.api.count_tokens import CountEndpoint
 from xenoglot.gateway.api.metrics import MEDIA_TYPE
 from xenoglot.gateway.api.models import ModelsEndpoint
-from xenoglot.gateway.api.operations import OperationEndpoint
+from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import PARSE, ParseEndpoint
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.endpoint.responses import send, send_json
