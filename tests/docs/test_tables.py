@@ -16,10 +16,10 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
 from xenoglot.gateway.api.operations import COUNT
-from xenoglot.gateway.config import embedded, load, settings, tenants
-from xenoglot.gateway.config.emulate import Emulate
+from xenoglot.gateway.config import load, local_models, settings, tenants
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
+from xenoglot.gateway.config.local_models import Emulate
 from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
 from xenoglot.gateway.endpoint import responses
 from xenoglot.gateway.observability.request_log import LOSSES, SUBSTITUTED, TARGET, LogLine
@@ -120,8 +120,8 @@ KEYS = {
     "`[store]`": keys(settings.StoreSettings),
     "`[limits]`": keys(LimitBackend),
     "`[batches]`": keys(settings.BatchSettings),
-    "`[embedded]`": keys(embedded.Embedded, "models"),
-    "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),
+    "`[embedded]`": keys(local_models.Embedded, "models"),
+    "`[embedded.models.NAME]`": keys(local_models.EmbeddedModel),
     "`[[models]]`": keys(settings.ModelSettings, "defaults"),
     "`[[models.targets]]`": keys(ModelTarget),
     "`[models.defaults]`": [[code(field.name), type_words(field.type)] for field in msgspec.structs.fields(Sampling)],

@@ -29,8 +29,8 @@ from xenoglot.engine.server.lifecycle import EngineProcess
 from xenoglot.engine.server.server_process import EngineEndpoint, Settings
 from xenoglot.engine.server.weights import Weights, from_path
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.embedded import Embedded, EmbeddedModel
 from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.local_models import Embedded, EmbeddedModel
 from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.gateway.process.build import with_private_caches

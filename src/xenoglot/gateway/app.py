@@ -18,7 +18,7 @@ from xenoglot.gateway.api.request_admission import RequestAdmission, admitted_co
 from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors
 from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.batches.routes import BatchEndpoints
-from xenoglot.gateway.config.embedded import EMBEDDING
+from xenoglot.gateway.config.local_models import EMBEDDING
 from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader, RequestContext
 from xenoglot.gateway.endpoint.request_runner import RequestRunner
 from xenoglot.gateway.endpoint.responses import refuse

@@ -15,7 +15,7 @@ from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.server.server_process import Settings
 from xenoglot.engine.server.weights import MINILM, SMOLLM2, Model, Weights, fetch
 from xenoglot.errors import FailureError
-from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING, Embedded
+from xenoglot.gateway.config.local_models import EMBEDDED, EMBEDDING, Embedded
 from xenoglot.gateway.config.settings import ModelSettings as Named
 from xenoglot.gateway.config.targets import ModelTarget
 from xenoglot.model.embedding import Embeddings

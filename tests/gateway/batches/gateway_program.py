@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tests.gateway.batches.batch_requests import PartlyAnsweringBackend
 from xenoglot.gateway import app as gateways
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.embedded import EMBEDDED
 from xenoglot.gateway.config.load import check
+from xenoglot.gateway.config.local_models import EMBEDDED
 from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.store.sqlite import SQLite
 

@@ -11,9 +11,9 @@ from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config import load, settings
-from xenoglot.gateway.config.embedded import Embedded
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import Config
+from xenoglot.gateway.config.local_models import Embedded
 from xenoglot.gateway.config.settings import KeySettings, ModelSettings, ServerSettings, UpstreamSettings
 from xenoglot.model.request import Sampling
 from xenoglot.providers import catalog

@@ -12,8 +12,8 @@ from tests.gateway.scripted_backends import HELLO, Backend
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.operation import EmbeddingAnswer
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
-from xenoglot.gateway.config.embedded import EMBEDDING, Embedded, EmbeddedModel
 from xenoglot.gateway.config.load import Config
+from xenoglot.gateway.config.local_models import EMBEDDING, Embedded, EmbeddedModel
 from xenoglot.gateway.config.settings import ModelSettings, UpstreamSettings
 from xenoglot.gateway.routing.model_router import sole_model
 from xenoglot.gateway.routing.router import Router, plans, single

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.gateway.config.embedded import Embedded, EmbeddedModel
 from xenoglot.gateway.config.load import Config
+from xenoglot.gateway.config.local_models import Embedded, EmbeddedModel
 from xenoglot.gateway.config.settings import ModelSettings, UpstreamSettings
 from xenoglot.gateway.routing.router import Route, Router, apply_defaults, plans, single
 from xenoglot.model.request import Request, Sampling

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tests.gateway.scripted_backends import HELLO, Backend
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.embedded import EMBEDDED
 from xenoglot.gateway.config.load import check
+from xenoglot.gateway.config.local_models import EMBEDDED
 from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.store.sqlite import SQLite
 

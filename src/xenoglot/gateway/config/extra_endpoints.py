@@ -10,8 +10,7 @@ from msgspec import Struct
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.glob import matches
 from xenoglot.codec.target import Target
-from xenoglot.gateway.config.schema import join, shown
-from xenoglot.gateway.config.validators import url_problem
+from xenoglot.gateway.config.schema import join, shown, url_problem
 from xenoglot.providers.provider import AuthForm
 
 if TYPE_CHECKING:

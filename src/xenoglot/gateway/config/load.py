@@ -45,14 +45,28 @@ from msgspec import Struct, field
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config.deprecated_keys import with_new_keys
-from xenoglot.gateway.config.embedded import EMBEDDED, Embedded, check_embedded
-from xenoglot.gateway.config.emulate import Emulate, check_emulate, check_syntax
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
 from xenoglot.gateway.config.limits import LimitBackend, check_limit_backend, check_limits
+from xenoglot.gateway.config.local_models import (
+    EMBEDDED,
+    Embedded,
+    Emulate,
+    check_embedded,
+    check_emulate,
+    check_syntax,
+)
 from xenoglot.gateway.config.provider_defaults import check_provider, with_provider_defaults
 from xenoglot.gateway.config.proxies import check_proxy
-from xenoglot.gateway.config.schema import Problems, join, read, shown
+from xenoglot.gateway.config.schema import (
+    Problems,
+    header_problem,
+    join,
+    origin_problem,
+    read,
+    shown,
+    url_problem,
+    with_new_keys,
+)
 from xenoglot.gateway.config.settings import (
     BatchSettings,
     ClientDialect,
@@ -66,7 +80,6 @@ from xenoglot.gateway.config.settings import (
 )
 from xenoglot.gateway.config.targets import ModelTarget, check_defaults, check_target
 from xenoglot.gateway.config.tenants import Tenant, check_tenants, wanted
-from xenoglot.gateway.config.validators import header_problem, origin_problem, url_problem
 from xenoglot.store.location import OFF, location_problem
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.glob import matches
 from xenoglot.codec.target import TargetRule, Targets
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config.emulate import check_syntax
 from xenoglot.gateway.config.extra_endpoints import check_extra_endpoints, default_endpoints, moved, tables
+from xenoglot.gateway.config.local_models import check_syntax
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.providers import catalog
 from xenoglot.providers.endpoint_urls import base_url, endpoint_of, required_settings, value_of

@@ -11,9 +11,9 @@ from msgspec import Meta, Struct, field
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.codec.target import Target
-from xenoglot.gateway.config.emulate import Emulate
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitSettings
+from xenoglot.gateway.config.local_models import Emulate
 from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer
 from xenoglot.model.request import Sampling
 from xenoglot.policy.failure_policy import Reason

@@ -14,7 +14,7 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import ExtraDialect, Remote
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.auth.keys import build_keyring
-from xenoglot.gateway.config.embedded import EMBEDDED, Embedded
+from xenoglot.gateway.config.local_models import EMBEDDED, Embedded
 from xenoglot.gateway.config.provider_defaults import dialect_of, targets_of, upstream_of_endpoint
 from xenoglot.gateway.config.proxies import proxy_of
 from xenoglot.gateway.limits.limiter import MemoryLimiter

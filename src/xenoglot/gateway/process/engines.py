@@ -18,14 +18,14 @@ from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.server import weights
 from xenoglot.engine.server.server_process import Settings
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING, MODELS, Embedded, backend_of
+from xenoglot.gateway.config.local_models import EMBEDDED, EMBEDDING, MODELS, Embedded, backend_of
 from xenoglot.gateway.config.schema import join
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.config.embedded import EmbeddedModel
+    from xenoglot.gateway.config.local_models import EmbeddedModel
     from xenoglot.gateway.process.shared_resources import SharedResources
 
 M = TypeVar("M", Engine, EmbeddingEngine)

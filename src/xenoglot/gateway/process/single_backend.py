@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.embedded import EMBEDDED
+from xenoglot.gateway.config.local_models import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -10,7 +10,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.redaction import for_log
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
-from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING
+from xenoglot.gateway.config.local_models import EMBEDDED, EMBEDDING
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:

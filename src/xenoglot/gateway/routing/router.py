@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct, structs
 
 from xenoglot.codec.glob import matches
-from xenoglot.gateway.config.embedded import EMBEDDED, backend_of
-from xenoglot.gateway.config.emulate import Emulate
 from xenoglot.gateway.config.extra_endpoints import ModelOverrides
+from xenoglot.gateway.config.local_models import EMBEDDED, Emulate, backend_of
 from xenoglot.gateway.config.provider_defaults import syntax_of
 from xenoglot.gateway.config.settings import ModelSettings, OnLoss, Preserve, UpstreamSettings
 from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer

@@ -1,4 +1,4 @@
-"""What the configuration says of the embedded models: the usual one, and others beside it."""
+"""Configuration of embedded models, and of the emulation for models that only write text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct, field
 
-from xenoglot.gateway.config.schema import Problems, join, shown
-from xenoglot.text.registry import AUTO
+from xenoglot.backends.wrappers.emulation_settings import Emulation as Emulate
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.config.schema import Problems, join, shown, unknown
+from xenoglot.text.registry import AUTO, OFF, names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
 
 EMBEDDED: Final = "embedded"
 """The name under which `[[models]]` mean the embedded models."""
@@ -79,3 +82,36 @@ def check_embedded(embedded: Embedded, problems: Problems) -> None:
         if not name or not name.isprintable() or "*" in name or name == embedded.name:
             path = join(MODELS, name)
             problems.add(path, f"found {shown(name)}; expected a name of printable characters without `*`, of no other")
+
+
+__all__ = ["Emulate", "check_emulate", "check_syntax"]
+
+
+def check_syntax(name: str | None, path: str, problems: Problems) -> None:
+    """Note a text syntax that nobody knows; the rows are read only where one is named."""
+    if name is None or name in (OFF, AUTO):
+        return
+    known = (AUTO, OFF, *names())
+    if name not in known:
+        problems.add(join(path, "text_syntax"), f"found {shown(name)}: {unknown(name, known)}")
+
+
+def check_emulate(emulate: Emulate, path: str, problems: Problems) -> None:
+    """Note what needs an extra that is not installed."""
+    for key, require in _required(emulate):
+        try:
+            require()
+        except ConfigurationError as error:
+            problems.add(join(join(path, "emulate"), key), str(error))
+
+
+def _required(emulate: Emulate) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield what makes sure of an extra, under the key that asks for it; few configurations ask for any."""
+    if emulate.repair != "off":
+        from xenoglot.text.json import repair  # noqa: PLC0415
+
+        yield "repair", repair.require
+    if emulate.checks:
+        from xenoglot.text.json import schema  # noqa: PLC0415
+
+        yield "check", schema.require
