@@ -27,7 +27,7 @@ from tests.faults.wire_responses import DIALECTS
 from xenoglot.backends.http.client import Transport
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import UpstreamSettings as Settings
-from xenoglot.gateway.http import heap
+from xenoglot.gateway.http import process_resources
 from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.gateway.routing.reservation import TargetRegistry
@@ -114,7 +114,9 @@ class GatewayHarness:
         stack.callback(access.removeHandler, self.access_log)
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(build, "Transport", self._transport)
-        patch.setattr(heap, "trim", lambda: True)  # in a thread, at a second of the machine's: it opens a file at first
+        patch.setattr(
+            process_resources, "trim", lambda: True
+        )  # in a thread, at a second of the machine's: it opens a file at first
         patch.setenv("UPSTREAM_KEY", self.canaries.upstream_key)
         patch.setenv("CLIENT_KEY", self.canaries.client_key)
         self._runner.run(self._start())

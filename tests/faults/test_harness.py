@@ -11,7 +11,7 @@ from tests.faults.assertions import assert_completed
 from tests.faults.harness import GatewayHarness
 from tests.faults.manual_clock import advance
 from tests.faults.upstream_steps import valid_response
-from xenoglot.gateway.http import heap
+from xenoglot.gateway.http import process_resources
 from xenoglot.testing.script import WaitEvent
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_no_thread_opens_files_while_descriptors_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway returns memory some seconds after its last request, in a thread that imports what it needs."""
     trimmed: list[None] = []
-    monkeypatch.setattr(heap, "trim", lambda: trimmed.append(None))
+    monkeypatch.setattr(process_resources, "trim", lambda: trimmed.append(None))
     with ExitStack() as stack:
         harness = GatewayHarness().start(stack)
 
@@ -32,7 +32,7 @@ def test_no_thread_opens_files_while_descriptors_are_counted(monkeypatch: pytest
             await advance(1.0)
             harness.upstream.release("go on")
             await harness.read_response(raw_client)
-            for _ in range(int(heap.IDLE_SECONDS) * 4):
+            for _ in range(int(process_resources.IDLE_SECONDS) * 4):
                 await advance(1.0)
 
         harness.run(scenario())

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.http1.body import ChunkedBody, FixedLengthBody, body_of
-from xenoglot.http1.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
-from xenoglot.http1.syntax import FramingError
+from xenoglot.http1.syntax import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES, FramingError
 
 BEHIND = b"GET /health HTTP/1.1\r\n"
 

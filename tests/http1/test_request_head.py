@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.http1.limits import HEAD_BYTES, HEAD_FIELDS
 from xenoglot.http1.request_head import InvalidHeadError, RequestHead, decode_head, find_end
+from xenoglot.http1.syntax import HEAD_BYTES, HEAD_FIELDS
 
 HOST = b"Host: localhost\r\n"
 

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.batches.runner import BatchRunner
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import ConnectionSettings
-    from xenoglot.gateway.http.application import HeadState, PushExchange
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange, HeadState, PushExchange
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.http1.request_head import InvalidHeadError, RequestHead

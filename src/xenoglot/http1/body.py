@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from xenoglot.http1.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
-from xenoglot.http1.syntax import CHUNK_SIZE, CRLF, FIELDS, FramingError
+from xenoglot.http1.syntax import CHUNK_EXCESS, CHUNK_LINE, CHUNK_SIZE, CRLF, FIELDS, TRAILER_BYTES, FramingError
 
 SMALL_CHUNK: Final = 16
 """Bytes: chunks from this size on pay for their own framing, see `CHUNK_EXCESS`."""

@@ -11,8 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from xenoglot.http1.limits import HEAD_BYTES, HEAD_FIELDS, LENGTH_DIGITS
-from xenoglot.http1.syntax import FIELDS, HEAD_END, NAME_CHARACTER, FramingError
+from xenoglot.http1.syntax import FIELDS, HEAD_BYTES, HEAD_END, HEAD_FIELDS, LENGTH_DIGITS, NAME_CHARACTER, FramingError
 
 BAD_REQUEST: Final = 400
 EXPECTATION_FAILED: Final = 417

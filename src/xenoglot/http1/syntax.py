@@ -1,4 +1,4 @@
-"""The grammar of HTTP/1.1 messages: names and values of fields, lines, chunks (RFC 9110 section 5, RFC 9112)."""
+"""Grammar and fixed limits of HTTP/1.1 messages (RFC 9110 section 5, RFC 9112)."""
 
 from __future__ import annotations
 
@@ -36,3 +36,22 @@ class FramingError(Exception):
 def chunk(data: bytes) -> bytes:
     """Return `data` as one chunk; nothing stays nothing, because an empty chunk would be the last."""
     return CHUNK % (len(data), data) if data else b""
+
+
+HEAD_BYTES: Final = 64 * 1024
+"""The longest head of a request, its first line and all fields."""
+
+HEAD_FIELDS: Final = 256
+"""The most fields it may have. Real clients send about twenty."""
+
+LENGTH_DIGITS: Final = 18
+"""The most digits of a body's length."""
+
+CHUNK_LINE: Final = 256
+"""The longest line before a chunk: its size in hexadecimal, and extensions, which nobody needs."""
+
+CHUNK_EXCESS: Final = 16 * 1024
+"""The most framing a chunked body may have beyond what chunks as small as 16 bytes would need."""
+
+TRAILER_BYTES: Final = 8 * 1024
+"""The longest trailer behind a chunked body; it is read and forgotten."""

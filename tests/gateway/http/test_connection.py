@@ -15,8 +15,8 @@ from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, PATHS, Bl
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.http.connection_exchange import render_fields
-from xenoglot.gateway.http.limits import HIGH_WATER, LINGER_SECONDS
 from xenoglot.gateway.http.server import SWEEP_SECONDS
+from xenoglot.gateway.http.write_side import HIGH_WATER, LINGER_SECONDS
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend

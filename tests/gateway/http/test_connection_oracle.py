@@ -22,15 +22,15 @@ from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.http.application import InvalidBodyError
 from xenoglot.gateway.http.connection import ClientConnection
-from xenoglot.gateway.http.exchange import InvalidBodyError
-from xenoglot.gateway.http.limits import LINGER_SECONDS
 from xenoglot.gateway.http.server import HTTPServer
+from xenoglot.gateway.http.write_side import LINGER_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
 
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
 
 Heard: TypeAlias = "tuple[str, str, tuple[tuple[str, str], ...], bytes]"
 """A request: method, target, header fields, body."""

@@ -12,8 +12,8 @@ from tests.backends.raw_server import advance, becomes, leakless
 from tests.gateway.scripted_backends import CHAT, HELLO, BlockingBackend
 from tests.gateway.server_on_loop import post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.http import heap
-from xenoglot.gateway.http.heap import IDLE_SECONDS, TRIM_SECONDS, PeakDetector
+from xenoglot.gateway.http import process_resources
+from xenoglot.gateway.http.process_resources import IDLE_SECONDS, TRIM_SECONDS, PeakDetector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ def test_memory_is_returned_when_a_peak_has_ended(loads: list[int], wanted: list
 
 def test_only_glibc_can_return_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
-    assert not heap.trim()
+    assert not process_resources.trim()
 
 
 @leakless
@@ -53,7 +53,9 @@ async def test_c06_a_server_returns_memory_in_a_thread_once_its_requests_are_gon
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trimmed: list[bool] = []
-    monkeypatch.setattr(heap, "trim", lambda: trimmed.append(threading.current_thread() is threading.main_thread()))
+    monkeypatch.setattr(
+        process_resources, "trim", lambda: trimmed.append(threading.current_thread() is threading.main_thread())
+    )
     async with serve_on_loop(BlockingBackend()) as stage:
         client = await stage.connect()
         client.send(post_bytes("/v1/chat/completions", CHAT))

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from tests.gateway.running_gateway import TIMEOUT, read_all
 from tests.gateway.server_on_loop import HEALTHY, post_bytes
-from xenoglot.gateway.http import open_files
-from xenoglot.gateway.http.open_files import RESERVE, fit_connections, needed
+from xenoglot.gateway.http import process_resources
+from xenoglot.gateway.http.process_resources import RESERVE, fit_connections, needed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -68,7 +68,7 @@ def test_findings_2_the_soft_limit_is_raised(  # noqa: PLR0913, PLR0917  a row
     changes: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: changes.append(limits))
-    assert open_files.raise_limit(wanted) == returned
+    assert process_resources.raise_limit(wanted) == returned
     assert changes == ([] if set_to is None else [set_to])
 
 
@@ -78,12 +78,12 @@ def test_a_limit_that_cannot_be_raised_stays(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 20_000))
     monkeypatch.setattr(resource, "setrlimit", refuse)
-    assert open_files.raise_limit(8_400) == 256
+    assert process_resources.raise_limit(8_400) == 256
 
 
 def test_without_such_limits_all_connections_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_files, "resource", None)
-    assert open_files.raise_limit(8_400) is None
+    monkeypatch.setattr(process_resources, "resource", None)
+    assert process_resources.raise_limit(8_400) is None
 
 
 @pytest.fixture(params=[pytest.param((96, 96), id="hard"), pytest.param((64, 160), id="soft")])

@@ -20,7 +20,7 @@ from xenoglot.model.response import Finish
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
 
 PINGS = {"/v1/chat/completions": b": ping\n\n", "/v1/messages": b'event: ping\ndata: {"type":"ping"}\n\n'}
 ENDING = (BlockEnded(), Finished(finish=Finish(reason="stop")))

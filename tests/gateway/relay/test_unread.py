@@ -14,8 +14,8 @@ from tests.gateway.scripted_backends import CHAT, MESSAGES
 from tests.gateway.server_on_loop import RawConnection, ServerOnLoop, post_bytes
 from xenoglot.backends.http.connection import READ_BYTES
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.http.limits import HIGH_WATER
 from xenoglot.gateway.http.server import HTTPServer
+from xenoglot.gateway.http.write_side import HIGH_WATER
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.serve import bind
 from xenoglot.gateway.relay.push_driver import PushRelay

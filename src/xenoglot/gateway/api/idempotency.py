@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.gateway.endpoint.request_context import Handler, RequestContext
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.store.records import ReasoningKey
 

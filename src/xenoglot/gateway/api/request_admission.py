@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.settings import ServerSettings
     from xenoglot.gateway.endpoint.request_context import AuthService
     from xenoglot.gateway.endpoint.routes import EndpointMatch, EndpointRow, Routes
-    from xenoglot.gateway.http.application import HeadState
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange, HeadState
     from xenoglot.gateway.observability.request_log import RequestLog
 
 METHOD_NOT_ALLOWED = 405

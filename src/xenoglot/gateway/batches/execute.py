@@ -18,7 +18,7 @@ from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.config.settings import BatchSettings
 from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader, RequestContext
 from xenoglot.gateway.endpoint.routes import Routes
-from xenoglot.gateway.http.exchange import BodyTooLargeError
+from xenoglot.gateway.http.application import BodyTooLargeError
 from xenoglot.gateway.observability.request_log import RequestLogger
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.store_service import StoreService

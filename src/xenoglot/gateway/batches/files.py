@@ -10,7 +10,7 @@ from xenoglot.codec.features.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, ORDERS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.http.exchange import BodyTooLargeError, StreamedBody
+from xenoglot.gateway.http.application import BodyTooLargeError, StreamedBody
 from xenoglot.gateway.store_service import OFF
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import StoreError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.features.batch import FileCodec
     from xenoglot.gateway.batches.multipart import MultipartForm
     from xenoglot.gateway.batches.queries import BatchQuery, FileAct
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
     from xenoglot.gateway.store_service import StoreService
     from xenoglot.model.json import JSON
 

@@ -20,7 +20,7 @@ from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.requests.checks import check_lists
 from xenoglot.gateway.auth.keys import KEY_HEADERS, WRONG, Principal
-from xenoglot.gateway.http.exchange import Exchange
+from xenoglot.gateway.http.application import Exchange
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.model.failure import Failure
 from xenoglot.policy.auth_throttle import AuthThrottle, source_of

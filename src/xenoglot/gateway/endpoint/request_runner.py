@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.endpoint.responses import abort_stream, fail
-from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
+from xenoglot.gateway.http.application import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.gateway.endpoint.routes import Routes
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
     from xenoglot.gateway.observability.request_log import RequestLogger
     from xenoglot.http1.request_head import InvalidHeadError
     from xenoglot.model.failure import FailureKind

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xenoglot.backends.redaction import for_header
-from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError
+from xenoglot.gateway.http.application import BodyTooLargeError, ClientDisconnectedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence

@@ -17,12 +17,10 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from xenoglot.gateway.http.application import HeadState
+from xenoglot.gateway.http.application import HeadState, InvalidBodyError
 from xenoglot.gateway.http.connection_exchange import REQUEST_TIMEOUT, ConnectionExchange, too_slow
-from xenoglot.gateway.http.exchange import InvalidBodyError
 from xenoglot.gateway.http.head_cache import HeadCache, is_cacheable
-from xenoglot.gateway.http.limits import HIGH_WATER, SLOW_BYTES, SLOW_SECONDS
-from xenoglot.gateway.http.write_side import WriteSide, WriteSideHost
+from xenoglot.gateway.http.write_side import HIGH_WATER, SLOW_BYTES, SLOW_SECONDS, WriteSide, WriteSideHost
 from xenoglot.http1.request_head import (
     BAD_REQUEST,
     HANDSHAKE,

@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
 from xenoglot.backends.redaction import LONGEST_HEADER, for_header
-from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
-from xenoglot.gateway.http.limits import HIGH_WATER
+from xenoglot.gateway.http.application import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
+from xenoglot.gateway.http.write_side import HIGH_WATER
 from xenoglot.http1.body import WHOLE, body_of
 from xenoglot.http1.syntax import CHUNK, LAST_CHUNK
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.http1.limits import LENGTH_DIGITS
+from xenoglot.http1.syntax import LENGTH_DIGITS
 from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:

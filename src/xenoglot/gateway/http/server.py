@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from xenoglot.gateway.http import heap, open_files
+from xenoglot.gateway.http import process_resources
 from xenoglot.gateway.http.acceptor import Acceptor
 from xenoglot.gateway.http.application import Application
-from xenoglot.gateway.http.limits import OVERFLOW, SLOW_SECONDS
+from xenoglot.gateway.http.write_side import OVERFLOW, SLOW_SECONDS
 
 if TYPE_CHECKING:
     import socket
@@ -66,7 +66,7 @@ class HTTPServer(Generic[Application_]):
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
-        self._peaks = heap.PeakDetector()
+        self._peaks = process_resources.PeakDetector()
         self._files = 0
         """Descriptors that were open before the first connection."""
         self.crowded = False
@@ -78,7 +78,7 @@ class HTTPServer(Generic[Application_]):
         """Begin to let clients in."""
         self.loop = asyncio.get_running_loop()
         self.gathers = not type(self.loop).__module__.startswith("uvloop")  # which does that by itself
-        self._files = open_files.count_open()
+        self._files = process_resources.count_open()
         self.bounds = self._fitted(self.bounds)
         self._sweep()
         self._acceptors = [Acceptor(self, listener) for listener in listeners]
@@ -247,14 +247,20 @@ class HTTPServer(Generic[Application_]):
 
     def _fitted(self, bounds: ConnectionSettings) -> ConnectionSettings:
         """Raise the limit on open files for `bounds`, or fit `bounds` to it."""
-        limit = open_files.raise_limit(open_files.needed(bounds.most, self._files))
-        most = open_files.fit_connections(bounds.most, self._files, limit)
+        limit = process_resources.raise_limit(process_resources.needed(bounds.most, self._files))
+        most = process_resources.fit_connections(bounds.most, self._files, limit)
         if most == bounds.most:
             return bounds
         _logger.warning(
             "server.connections.most is %d instead of %d: the process may open %s files, and each connection needs %d; "
             "raise the hard limit (ulimit -Hn) to %d",
-            *(most, bounds.most, limit, open_files.PER_CONNECTION, open_files.needed(bounds.most, self._files)),
+            *(
+                most,
+                bounds.most,
+                limit,
+                process_resources.PER_CONNECTION,
+                process_resources.needed(bounds.most, self._files),
+            ),
         )
         return replace(bounds, most=most)
 
@@ -269,7 +275,7 @@ class HTTPServer(Generic[Application_]):
         for connection in [one for one in self.connections if one.due <= now or one.muffled]:
             connection.look(now)
         if self._peaks.ended(len(self.connections) - len(self._waiting), now):
-            _ = self.loop.run_in_executor(None, heap.trim)
+            _ = self.loop.run_in_executor(None, process_resources.trim)
 
     def _look_if_empty(self) -> None:
         if self._empty is not None and not self.connections and not self._empty.done():

@@ -1,4 +1,4 @@
-"""What leaves on a client's connection, and how that ends: a slow client is waited for, nothing is cut off unseen."""
+"""What leaves on a client's connection, how that ends, and the fixed limits: a slow client is waited for."""
 
 from __future__ import annotations
 
@@ -9,10 +9,24 @@ import struct
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
-from xenoglot.gateway.http.limits import HIGH_WATER, LINGER_BYTES, LINGER_SECONDS
-
 if TYPE_CHECKING:
     from xenoglot.gateway.config.settings import ConnectionSettings
+
+
+HIGH_WATER: Final = 64 * 1024
+"""Bytes of a body that nobody has asked for yet, or of requests behind the one being served, before reading stops."""
+
+LINGER_BYTES: Final = 64 * 1024 * 1024
+LINGER_SECONDS: Final = 2.0
+"""How much of a body that nobody wants is still read, so that its sender gets to see why."""
+
+SLOW_SECONDS: Final = 1.0
+SLOW_BYTES: Final = 16 * 1024
+"""A body is slow that has not brought so many bytes for so long. It goes where places run out, or the gateway stops."""
+
+OVERFLOW: Final = 64
+"""Connections beyond the most that are still taken, to be told to come again, or that we are alive."""
+
 
 PROGRESS_BYTES: Final = 1024
 """What a slow client must take in `stall_seconds`."""

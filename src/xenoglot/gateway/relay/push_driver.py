@@ -23,7 +23,7 @@ from xenoglot.backends.remote import request_heads
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
-from xenoglot.gateway.http.exchange import ClientDisconnectedError
+from xenoglot.gateway.http.application import ClientDisconnectedError
 from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
 from xenoglot.gateway.relay.push_response import NonStreamingRelay
 from xenoglot.gateway.relay.push_stream import ByteStreamRelay, EventStreamRelay

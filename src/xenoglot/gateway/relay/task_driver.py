@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.endpoint.request_context import RequestContext
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.events import Event

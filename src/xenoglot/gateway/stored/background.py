@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.features.stored_responses import Background, StoredResponseCodec
     from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.endpoint.request_context import RequestContext
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.stored.save import ResolvedRequest
 

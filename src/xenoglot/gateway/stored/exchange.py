@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.features.stored_responses import StoredAnswer, StoredResponseCodec
     from xenoglot.codec.framing.formats import Framing
-    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.application import Exchange
     from xenoglot.model.json import JSONObject
 
     Headers = list[tuple[str, str]]

@@ -24,7 +24,7 @@ from xenoglot.codec.features.stored_responses import StoredAnswer
 from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.json.slices import size_seen
 from xenoglot.errors import FailureError
-from xenoglot.gateway.http.exchange import BodyTooLargeError
+from xenoglot.gateway.http.application import BodyTooLargeError
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.store_service import NOT_KEPT, StoreService, is_id

@@ -20,8 +20,8 @@ from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.settings import ConnectionSettings
 from xenoglot.gateway.http.acceptor import PAUSE_SECONDS
 from xenoglot.gateway.http.connection import ClientConnection
-from xenoglot.gateway.http.limits import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS
 from xenoglot.gateway.http.server import BATCH
+from xenoglot.gateway.http.write_side import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS
 from xenoglot.model.fold import unfold
 
 CHAT_PATH = "/v1/chat/completions"
