@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xenoglot.agent.screen import Screen
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.config.load import Config
-    from xenoglot.gateway.process.config_source import FileSource
+    from xenoglot.gateway.process.reload import FileSource
     from xenoglot.model.request import Tool
     from xenoglot.terminal.display.progress import Progress
     from xenoglot.text.payloads.repaired import Repair
@@ -225,7 +225,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _serve_configured(config: Config, options: argparse.Namespace) -> None:
     """Serve as the one process, as one of several, or as the one that starts those: each loads what it needs."""
-    from xenoglot.gateway.process.worker_env import read_worker_env  # noqa: PLC0415  only this command needs a server
+    from xenoglot.gateway.process.worker import read_worker_env  # noqa: PLC0415  only this command needs a server
 
     post = read_worker_env(os.environ)
     if post is not None:
@@ -243,7 +243,7 @@ def _serve_configured(config: Config, options: argparse.Namespace) -> None:
 
 
 def _source(options: argparse.Namespace) -> FileSource | None:
-    from xenoglot.gateway.process.config_source import FileSource  # noqa: PLC0415  as above
+    from xenoglot.gateway.process.reload import FileSource  # noqa: PLC0415  as above
 
     if options.config is None:
         return None
@@ -251,8 +251,8 @@ def _source(options: argparse.Namespace) -> FileSource | None:
 
 
 def _serve_python(options: argparse.Namespace, backend: Backend) -> None:
+    from xenoglot.gateway.process.gateway_backend import single_backend  # noqa: PLC0415  only here
     from xenoglot.gateway.process.serve import serve  # noqa: PLC0415
-    from xenoglot.gateway.process.single_backend import single_backend  # noqa: PLC0415  only here
 
     serve(model_selection.config_of(options), say=_say, assemble=single_backend(backend))
 

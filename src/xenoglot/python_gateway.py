@@ -42,8 +42,8 @@ def serve(
     """
     from xenoglot.backends.local_models.adapt import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
     from xenoglot.gateway.config.load import check  # noqa: PLC0415
+    from xenoglot.gateway.process.gateway_backend import single_backend  # noqa: PLC0415
     from xenoglot.gateway.process.serve import serve as serve_config  # noqa: PLC0415
-    from xenoglot.gateway.process.single_backend import single_backend  # noqa: PLC0415
 
     options.setdefault("text_syntax", "auto")
     backend = backend_of(model, **options)

@@ -7,12 +7,12 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.process import listen_socket
-from xenoglot.gateway.process.listen_socket import line_at, reserve
+from xenoglot.gateway.process import worker
+from xenoglot.gateway.process.worker import line_at, reserve
 
 CLIENTS = 64
 
-only_apart = pytest.mark.skipif(not listen_socket.APART, reason="other systems share nothing out")
+only_apart = pytest.mark.skipif(not worker.APART, reason="other systems share nothing out")
 
 
 def accepted(line: socket.socket) -> int:
@@ -62,7 +62,7 @@ def test_a_line_that_closes_leaves_all_to_the_others() -> None:
 
 @pytest.mark.parametrize("apart", [pytest.param(True, marks=only_apart), False])
 def test_nobody_else_may_share_the_address(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
-    monkeypatch.setattr(listen_socket, "APART", apart)
+    monkeypatch.setattr(worker, "APART", apart)
     with (
         reserve("127.0.0.1", 0) as reserved,
         line_at(reserved.dup() if apart else reserved) as line,
@@ -72,7 +72,7 @@ def test_nobody_else_may_share_the_address(apart: bool, monkeypatch: pytest.Monk
 
 
 def test_elsewhere_all_take_from_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listen_socket, "APART", False)
+    monkeypatch.setattr(worker, "APART", False)
     with ExitStack() as exits:
         reserved = exits.enter_context(reserve("127.0.0.1", 0))
         assert line_at(reserved) is reserved

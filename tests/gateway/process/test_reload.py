@@ -21,8 +21,7 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import KeySettings, ServerSettings
 from xenoglot.gateway.process.build import build_gateway
-from xenoglot.gateway.process.config_source import FileSource
-from xenoglot.gateway.process.reload import Reloader
+from xenoglot.gateway.process.reload import FileSource, Reloader
 from xenoglot.gateway.process.shared_resources import SharedResources
 from xenoglot.model.events import BlockEnded, Finished
 from xenoglot.model.response import Finish

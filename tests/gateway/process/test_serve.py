@@ -25,7 +25,7 @@ from xenoglot.gateway.config import settings
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import ModelSettings
 from xenoglot.gateway.observability.access_log import RedactionFormatter
-from xenoglot.gateway.process.config_source import FileSource
+from xenoglot.gateway.process.reload import FileSource
 from xenoglot.gateway.process.serve import GatewayServer, ServeOptions, bind, greeting, serve_at
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.api.metrics import merge_texts
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.supervisor import Supervisor
-from xenoglot.gateway.process.worker import POST_SECONDS, _Numbers
-from xenoglot.gateway.process.worker_env import VARIABLE, WorkerEnv
+from xenoglot.gateway.process.worker import POST_SECONDS, VARIABLE, WorkerEnv, _Numbers
 from xenoglot.testing import ScriptRule, Upstream, WaitEvent, answers
 
 if TYPE_CHECKING:

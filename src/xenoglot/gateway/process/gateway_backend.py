@@ -1,4 +1,4 @@
-"""A configuration as one backend: names, fallbacks, retries, readings and limits as the gateway has them, no socket."""
+"""A configuration as one backend, without a socket; and a gateway in front of one backend that is passed in."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from xenoglot.backends.backend import ByteAnswer
 from xenoglot.dialect_registry import get
 from xenoglot.gateway.api.models import list_models
 from xenoglot.gateway.api.operations import operate
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.local_models import EMBEDDED
 from xenoglot.gateway.process.build import build_gateway
-from xenoglot.gateway.process.single_backend import single_backend
 from xenoglot.gateway.relay.envelope import ResponseEnvelope
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.upstream.call import UpstreamCall, passed_on
@@ -20,16 +21,31 @@ from xenoglot.gateway.upstream.emulate import reading
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from xenoglot.backends.backend import Answer, Backend, Call, EventAnswer, Piece
     from xenoglot.backends.operation import AnyCall, OperationHandler, OperationResult
     from xenoglot.codec.features.operation import AnyOperation
     from xenoglot.codec.loss import Losses
-    from xenoglot.gateway.app import Gateway
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
+
+
+def single_backend(backend: Backend) -> Callable[[Config], AbstractAsyncContextManager[Gateway]]:
+    """Return what assembles a gateway of `backend` alone; it stands where the embedded model would."""
+
+    @asynccontextmanager
+    async def assemble(config: Config) -> AsyncGenerator[Gateway]:
+        gateway = Gateway(config, {EMBEDDED: backend}, embedded_model=backend.name)
+        try:
+            yield gateway
+        finally:
+            await gateway.aclose()
+
+    return assemble
+
 
 ANY_MODEL = "any"
 USUAL = "chat"

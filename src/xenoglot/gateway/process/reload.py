@@ -3,27 +3,32 @@
 Theory of operation. The new gateway is put together beside the old one. Only when it is whole does it take the next
 request; the old one answers what it has begun, and its backends go when the last of that is over. A mistake anywhere
 changes nothing, and is told. What both are configured alike for is shared (see `shelf`).
+
+Where a configuration comes from, so that it can be read again: a file, or nothing that could change.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.errors import XenoglotError, whereabouts
+from xenoglot.gateway.config.load import Config, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from xenoglot.gateway.app import Gateway
-    from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.http.server import HTTPServer
+
 
 FIXED: Final = ("host", "port", "workers")
 """What of `[server]` stays as it is until the next start."""
@@ -152,3 +157,22 @@ def _state(source: Source | None) -> tuple[int, ...]:
     except OSError:
         return ()
     return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+class FileSource(Struct, frozen=True):
+    """A file, and what of it the command line has said otherwise."""
+
+    path: str
+    environ: Mapping[str, str]
+    host: str | None = None
+    port: int | None = None
+    workers: int | None = None
+
+    def load(self, *, host: str | None = None, port: int | None = None) -> Config:
+        """Read the file; `host` and `port` stand before its own, and before the command line's.
+
+        Raises:
+            ConfigurationError: it cannot be read, or something in it is wrong.
+        """
+        port = self.port if port is None else port
+        return load(self.path, self.environ, host=host or self.host, port=port, workers=self.workers)

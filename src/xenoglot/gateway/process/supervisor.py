@@ -23,10 +23,8 @@ from xenoglot.engine.server.lifecycle import Backoff
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.limits import worker_ipc
 from xenoglot.gateway.process.build import build_limiter
-from xenoglot.gateway.process.listen_socket import reserve
 from xenoglot.gateway.process.serve import GRACE_SECONDS, STOP_SIGNALS
-from xenoglot.gateway.process.worker import AT_ONCE
-from xenoglot.gateway.process.worker_env import VARIABLE, WorkerEnv
+from xenoglot.gateway.process.worker import AT_ONCE, VARIABLE, WorkerEnv, reserve
 
 if TYPE_CHECKING:
     import socket

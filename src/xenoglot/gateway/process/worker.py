@@ -1,4 +1,10 @@
-"""One of several processes that answer at one address, from the inside; see `supervisor`."""
+"""One of several processes that answer at one address, which is reserved once for all of them; see `supervisor`.
+
+Theory of operation. Where processes take clients from one line, whoever is awake takes nearly all: of 64 connections to
+two workers, 49 to 64 went to one of them. Linux shares them out among all sockets that listen at one address
+(`SO_REUSEPORT` in socket(7)), and leaves out those that do not listen: one of these holds the address for as long as
+the gateway runs. Other systems allow such sockets and share nothing out, so there all take from one line.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +20,60 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+from msgspec import Struct
+
 from xenoglot.gateway.api.metrics import merge_texts
 from xenoglot.gateway.limits.worker_ipc import SharedLimiter
 from xenoglot.gateway.process.build import build_gateway
-from xenoglot.gateway.process.listen_socket import line_at
-from xenoglot.gateway.process.serve import ServeOptions, serve_at
+from xenoglot.gateway.process.serve import BACKLOG, ServeOptions, bind, serve_at
 from xenoglot.gateway.process.shared_resources import SharedResources
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
     from xenoglot.gateway.app import Gateway
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.process.reload import Source
-    from xenoglot.gateway.process.worker_env import WorkerEnv
+
+
+APART: Final = sys.platform == "linux"
+"""Whether each process has a line of its own."""
+
+
+def reserve(host: str, port: int) -> socket.socket:
+    """Return a socket that holds the address for processes to come; port 0 takes a free one.
+
+    Raises:
+        ConfigurationError: it cannot be had.
+    """
+    listener = bind(host, port)  # fails where others listen, even if they would share it
+    if not APART:
+        return listener
+    with listener:
+        name, family = listener.getsockname()[:2], listener.family
+    return _held(family, name)
+
+
+def line_at(reserved: socket.socket) -> socket.socket:
+    """Return a socket that listens at the address, in place of the one that reserves it."""
+    if not APART:
+        return reserved
+    with reserved:
+        name, family = reserved.getsockname()[:2], reserved.family
+        return socket.create_server(name, family=family, backlog=BACKLOG, reuse_port=True)
+
+
+def _held(family: socket.AddressFamily, name: tuple[str, int]) -> socket.socket:
+    """Return a socket that is bound as those of `create_server` are, and does not listen."""
+    held = socket.socket(family, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if family == socket.AF_INET6:
+        held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    held.bind(name)
+    return held
+
 
 AT_ONCE: Final = (signal.SIGINT,)
 """How the supervisor says not to wait any more. SIGTERM also comes from whoever stops a whole group of processes."""
@@ -96,3 +142,26 @@ class _Numbers:
 def _merged(post: WorkerEnv, own: bytes) -> bytes:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in Path(post.folder).glob("*.metrics")}
     return merge_texts({**texts, str(post.number): own.decode()})
+
+
+VARIABLE: Final = "XENOGLOT_WORKER"
+"""The environment variable by which a worker knows that it is one."""
+
+
+class WorkerEnv(Struct, frozen=True):
+    """What a worker is told: the socket that reserves the address, its number, and the folder in which all meet."""
+
+    descriptor: int
+    number: int
+    folder: str
+
+    @property
+    def limits(self) -> str:
+        """Where the limits are kept that all share: a unix socket."""
+        return str(Path(self.folder) / "limits")
+
+
+def read_worker_env(environ: Mapping[str, str]) -> WorkerEnv | None:
+    """Return what this process is told as a worker; `None` if it is none."""
+    said = environ.get(VARIABLE)
+    return None if said is None else msgspec.json.decode(said, type=WorkerEnv)
