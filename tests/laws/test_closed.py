@@ -25,7 +25,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
-from xenoglot.gateway.relay.response_ids import ResponseIds
+from xenoglot.gateway.relay.envelope import ResponseIds
 from xenoglot.model.events import Failed, Finished
 from xenoglot.model.request import Request
 

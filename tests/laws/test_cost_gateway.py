@@ -58,7 +58,7 @@ def events_of(module: Modules, words: list[str]) -> list[object]:
 
 
 def identified(module: Modules, count: int) -> Callable[[], object]:
-    stage = module("gateway.relay.response_ids").ResponseIds("a", "m", "r", kept=True, early=None)
+    stage = module("gateway.relay.envelope").ResponseIds("a", "m", "r", kept=True, early=None)
     events = events_of(module, many(count))
     return lambda: [stage.feed(event) for event in events]
 

@@ -37,7 +37,7 @@ from tests.gateway.relay.both_drivers import (
 )
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.framing.stream_writer import StreamWriter
-from xenoglot.gateway.relay import response_ids
+from xenoglot.gateway.relay import envelope
 from xenoglot.gateway.upstream.call import UpstreamCall
 from xenoglot.testing.canned import answers
 from xenoglot.testing.faults import FAULTS, fault
@@ -65,7 +65,7 @@ def harness() -> Generator[GatewayHarness]:
 @pytest.fixture(autouse=True)
 def _created(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have answers without a time of their own made at the same one."""
-    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+    monkeypatch.setattr(envelope, "time", SimpleNamespace(time=lambda: CREATED))
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])

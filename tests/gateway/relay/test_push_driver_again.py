@@ -13,7 +13,7 @@ from tests.faults.harness import GatewayHarness
 from tests.faults.upstream_steps import valid_response
 from tests.faults.wire_responses import DIALECTS
 from tests.gateway.relay.both_drivers import LIMITED, assert_same_trace, run_until_end, some_modes
-from xenoglot.gateway.relay import response_ids
+from xenoglot.gateway.relay import envelope
 from xenoglot.testing.faults import FAULTS, fault
 from xenoglot.testing.script import RequestMatcher, ScriptRule
 
@@ -43,7 +43,7 @@ def trying() -> Generator[GatewayHarness]:
 @pytest.fixture(autouse=True)
 def _created(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have answers without a time of their own made at the same one."""
-    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+    monkeypatch.setattr(envelope, "time", SimpleNamespace(time=lambda: CREATED))
 
 
 @some_modes

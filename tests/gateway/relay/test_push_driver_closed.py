@@ -13,7 +13,7 @@ from tests.faults.harness import GatewayHarness
 from tests.faults.upstream_steps import CONNECTION_CLOSE
 from tests.faults.wire_responses import HELLO
 from tests.gateway.relay.both_drivers import LIMITED, PUSH_DIALECTS, assert_same_trace
-from xenoglot.gateway.relay import response_ids
+from xenoglot.gateway.relay import envelope
 from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def harness() -> Generator[GatewayHarness]:
 @pytest.fixture(autouse=True)
 def _created(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have answers without a time of their own made at the same one."""
-    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+    monkeypatch.setattr(envelope, "time", SimpleNamespace(time=lambda: CREATED))
 
 
 def places(upstream: str) -> list[int]:

@@ -19,7 +19,7 @@ from xenoglot.backends.offload import LARGE, Offload, Result
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.gateway.relay import answer as answer_relay
-from xenoglot.gateway.relay import push_stream, response_ids
+from xenoglot.gateway.relay import envelope, push_stream
 from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def harness() -> Generator[GatewayHarness]:
 @pytest.fixture(autouse=True)
 def _created(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have answers without a time of their own made at the same one."""
-    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: 1_700_000_000.0))
+    monkeypatch.setattr(envelope, "time", SimpleNamespace(time=lambda: 1_700_000_000.0))
 
 
 @pytest.fixture

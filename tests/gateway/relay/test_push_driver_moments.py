@@ -28,7 +28,7 @@ from tests.gateway.relay.both_drivers import (
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process import build
-from xenoglot.gateway.relay import response_ids
+from xenoglot.gateway.relay import envelope
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,7 +51,7 @@ def harness() -> Generator[GatewayHarness]:
 @pytest.fixture(autouse=True)
 def _created(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have answers without a time of their own made at the same one."""
-    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+    monkeypatch.setattr(envelope, "time", SimpleNamespace(time=lambda: CREATED))
 
 
 @some_modes

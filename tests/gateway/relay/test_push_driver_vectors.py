@@ -16,7 +16,7 @@ from tests.laws.vectors import cases
 from tests.laws.vendor_streams import each_vendor
 from xenoglot.backends.http.connection import UpstreamConnection
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.gateway.relay import response_ids
+from xenoglot.gateway.relay import envelope
 from xenoglot.http1.syntax import chunk
 from xenoglot.testing.playback import encode_head
 from xenoglot.testing.script import ResponseHead, Send
@@ -51,7 +51,7 @@ def harness() -> Generator[GatewayHarness]:
 @pytest.fixture(autouse=True)
 def _created(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have answers without a time of their own made at the same one."""
-    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+    monkeypatch.setattr(envelope, "time", SimpleNamespace(time=lambda: CREATED))
 
 
 @pytest.mark.parametrize("client", ["chat", "messages"])

@@ -19,7 +19,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.gateway.config.settings import ServerSettings, UpstreamSettings
-from xenoglot.gateway.relay.response_ids import ResponseIds
+from xenoglot.gateway.relay.envelope import ResponseIds
 from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold

@@ -16,7 +16,7 @@ from tests.shortcuts import switched
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses
 from xenoglot.gateway.api import fast_path
-from xenoglot.gateway.relay.usage_estimate import UsageEstimate
+from xenoglot.gateway.relay.envelope import UsageEstimate
 from xenoglot.model.content import Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Failed, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure

@@ -13,7 +13,7 @@ from xenoglot.backends.offload import LARGE
 from xenoglot.codec.json.json_io import unambiguous
 from xenoglot.gateway.api.request_admission import admitted_context
 from xenoglot.gateway.relay.push_driver import PushRelay, PushServices
-from xenoglot.gateway.relay.push_sink import Attempt
+from xenoglot.gateway.relay.push_response import Attempt
 from xenoglot.gateway.relay.task_driver import decode_request, framing_of
 from xenoglot.gateway.routing.dispatch import begin
 from xenoglot.gateway.routing.reservation import Demand

@@ -1,9 +1,16 @@
-"""Response envelope: ids, headers, reported losses, and what the request log records of an answer."""
+"""Response envelope: ids, headers, reported losses, estimated usage, and what the request log records.
+
+Agents compact their history by these counts; where an answer says 0 they never begin to. The prompt is counted as
+routing counts it, the answer by its text. Each estimate is reported as a `Loss` and marked in the request log. A server
+of the client's own dialect decides what it reports: its answers are not changed.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.framing.formats import EVENT_STREAM
@@ -13,21 +20,178 @@ from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
 from xenoglot.gateway.observability.request_log import LOSSES
-from xenoglot.gateway.relay.response_ids import ResponseIds
-from xenoglot.gateway.relay.usage_estimate import usage_estimate
-from xenoglot.model.events import Failed, Finished, TextDelta, UsageReported
+from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
-from xenoglot.model.fold import Folder, unfold
+from xenoglot.model.fold import Folder, merge_usage, unfold
+from xenoglot.model.response import Usage
+from xenoglot.policy.token_estimate import AnswerTokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.framing.stream_writer import Framer
     from xenoglot.codec.loss import Losses
-    from xenoglot.gateway.relay.usage_estimate import UsageEstimate
+    from xenoglot.codec.stage import Stage
     from xenoglot.gateway.upstream.call import UpstreamCall
-    from xenoglot.model.events import Event
+    from xenoglot.model.events import Event, Piece
     from xenoglot.model.limits import RateLimits
-    from xenoglot.model.response import Response
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Finish, Response
+
+
+class ResponseIds:
+    """Give an answer that came without id, model or time those of our own making, and a failure its request's id.
+
+    An answer that is `kept` has our id whether it came with one or not. One that may begin `early` does so with the
+    first sign of life, if nothing else has come by then; what it says of its own beginning is then too late.
+    """
+
+    __slots__ = ("_id", "_kept", "_model", "_request_id", "begun", "early")
+
+    def __init__(self, identifier: str, model: str, request_id: str, *, kept: bool, early: Losses | None) -> None:
+        self.begun = False
+        self.early = early
+        self._id = identifier
+        self._kept = kept
+        self._model = model
+        self._request_id = request_id
+
+    def feed(self, event: Event, /) -> Sequence[Event]:
+        """Return the event; `Started` and `Failed` are completed."""
+        if type(event) is Started:
+            begun, self.begun = self.begun, True
+            if begun and self.early is not None:
+                self.early.approximated("$", "id", "the answer was long in coming and began under our own id")
+            return () if begun else (self._completed(event),)
+        if type(event) is Ping and self.early is not None and not self.begun:
+            self.begun = True
+            return (self._completed(Started()), event)
+        if type(event) is Failed:
+            return (Failed(failure=replace(event.failure, request_id=self._request_id)),)
+        return (event,)
+
+    def _completed(self, started: Started) -> Started:
+        if not self._kept and None not in (started.id, started.model, started.created):
+            return started
+        return replace(
+            started,
+            id=self._id if self._kept else started.id or self._id,
+            model=started.model or self._model,
+            created=int(time.time()) if started.created is None else started.created,
+        )
+
+    def response(self, response: Response) -> Response:
+        """Return a whole answer, completed in the same way."""
+        if not self._kept and None not in (response.id, response.model, response.created):
+            return response
+        return replace(
+            response,
+            id=self._id if self._kept else response.id or self._id,
+            model=response.model or self._model,
+            created=int(time.time()) if response.created is None else response.created,
+        )
+
+    def close(self) -> Sequence[Event]:
+        """Nothing is held back."""
+        return ()
+
+
+_COUNTS = ("input_tokens", "output_tokens")
+
+
+class UsageEstimate:
+    """A stage from events to events, which at the end adds the counts that were not reported.
+
+    `prompt` gives the tokens of the request, `note` takes what was estimated. Events that an encoder writes without
+    this stage are counted by `counted`.
+    """
+
+    __slots__ = ("_dialect", "_finish", "_losses", "_note", "_prompt", "_tokens", "_usage")
+
+    def __init__(self, dialect: str, prompt: Callable[[], int], losses: Losses, note: Callable[[Usage], None]) -> None:
+        self._dialect = dialect
+        self._prompt = prompt
+        self._losses = losses
+        self._note = note
+        self._tokens = AnswerTokens()
+        self._usage: Usage | None = None
+        self._finish: Finish | None = None
+
+    def feed(self, event: Event, /) -> Sequence[Event]:
+        """Return the event."""
+        if isinstance(event, PIECES):
+            self._tokens.grow(event.text)
+        elif isinstance(event, UsageReported):
+            self._usage = merge_usage(self._usage, event.usage)
+        elif isinstance(event, Finished):
+            self._finish = event.finish
+        else:
+            self._tokens.feed(event)
+        return (event,)
+
+    def close(self) -> Sequence[Event]:
+        """Return the usage with the missing counts estimated; nothing where none is missing."""
+        usage = self._estimated(self._usage, self._finish, self._tokens.count)
+        return () if usage is None else (UsageReported(usage=usage),)
+
+    def response(self, response: Response) -> Response:
+        """Return a whole answer with the same counts."""
+        finish = next((one.finish for one in response.candidates if one.finish is not None), None)
+        usage = self._estimated(response.usage, finish, lambda: _tokens_of(response))
+        return response if usage is None else replace(response, usage=usage)
+
+    def counted(self, encoder: Stage[Event, ServerSentEvent]) -> Stage[Event, ServerSentEvent]:
+        """Return `encoder`, with each piece counted that it writes as a ready frame."""
+        return _Counted(encoder, self._tokens.grow) if hasattr(encoder, "frame") else encoder
+
+    def _estimated(self, usage: Usage | None, finish: Finish | None, written: Callable[[], int]) -> Usage | None:
+        reported = usage or Usage()
+        empty = reported.input_tokens == reported.output_tokens == 0  # no prompt has 0 tokens: it is a placeholder
+        missing = [name for name in _COUNTS if empty or getattr(reported, name) is None]
+        if not missing or finish is None or finish.dialect == self._dialect:
+            return None
+        count = {"input_tokens": self._prompt, "output_tokens": written}
+        estimated = replace(reported, **{name: count[name]() for name in missing})
+        self._losses.approximated("$", "usage", f"the upstream does not report {' and '.join(missing)}: estimated")
+        self._note(replace(estimated, estimated=True))
+        return estimated
+
+
+class _Counted:
+    """An encoder of ready frames (`codec.framing.stream_writer`) whose pieces are counted."""
+
+    __slots__ = ("_frame", "_grow", "close", "feed")
+
+    def __init__(self, encoder: Stage[Event, ServerSentEvent], grow: Callable[[str], None]) -> None:
+        self.feed = encoder.feed
+        self.close = encoder.close
+        self._frame = cast("Framer", encoder).frame
+        self._grow = grow
+
+    def frame(self, piece: Piece, /) -> bytes | None:
+        """Return the frame of a piece; `None` where the encoder has none ready: then the piece is fed, and counted."""
+        made = self._frame(piece)
+        if made is not None:
+            self._grow(piece.text)
+        return made
+
+
+def usage_estimate(
+    dialect: Dialect, request: Request, prompt: Callable[[], int], losses: Losses, note: Callable[[Usage], None]
+) -> UsageEstimate | None:
+    """Return what estimates missing counts of the answer to `request`; `None` where the client can do without."""
+    requested = dialect.usage_expected == "requested" and request.stream and request.stream_usage
+    expected = dialect.usage_expected == "always" or requested
+    return UsageEstimate(dialect.name, prompt, losses, note) if expected else None
+
+
+def _tokens_of(response: Response) -> int:
+    tokens = AnswerTokens()
+    for event in unfold(response):
+        tokens.feed(event)
+    return tokens.count()
+
 
 OK = 200
 JSON_TYPE = "application/json"

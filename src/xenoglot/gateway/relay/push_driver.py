@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.exchange import UpstreamExchange as Asked
     from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.http.application import PushExchange
-    from xenoglot.gateway.relay.push_sink import Attempt
+    from xenoglot.gateway.relay.push_response import Attempt
     from xenoglot.gateway.upstream.call import UpstreamCall
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.backends.http.client import TransportError, UpstreamResponse
-    from xenoglot.gateway.relay.push_sink import Sink
+    from xenoglot.gateway.relay.push_response import Sink
     from xenoglot.gateway.upstream.preserve_reasoning import Recorder
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
