@@ -26,8 +26,7 @@ from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import FetchSettings, UpstreamSettings
 from xenoglot.gateway.media import fetch_image
-from xenoglot.gateway.media.fetch_image import ImageFetcher
-from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
+from xenoglot.gateway.media.fetch_image import BlockedError, ImageFetcher, checked, is_public, kind_of, onward
 from xenoglot.gateway.media.inline_images import InlineImageBackend
 from xenoglot.testing import Close, Hang, RequestMatcher, Respond, ResponseHead, ScriptRule, Send
 

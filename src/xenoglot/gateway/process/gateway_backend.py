@@ -17,7 +17,7 @@ from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.relay.envelope import ResponseEnvelope
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.upstream.call import UpstreamCall, passed_on
-from xenoglot.gateway.upstream.emulate import reading
+from xenoglot.gateway.upstream.services import reading
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

@@ -1,4 +1,4 @@
-"""One generation request and its candidate targets; re-encoded for each attempt."""
+"""One generation request and its candidate targets: backends selected, requests re-encoded for each attempt."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer, LimitedBackend, ResumableBackend
 from xenoglot.backends.offload import LARGE, offload
+from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.responses.reasoning import ReasoningFilter, reasoning_filter
@@ -19,11 +21,10 @@ from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.routing.router import RoutePlan, apply_caps, apply_defaults
-from xenoglot.gateway.upstream.emulate import reading
 from xenoglot.gateway.upstream.first_event import begun, gathered
 from xenoglot.gateway.upstream.midstream_failover import SentAnswer, begun_request, continued
-from xenoglot.gateway.upstream.select import answering
-from xenoglot.gateway.upstream.services import UpstreamServices
+from xenoglot.gateway.upstream.preserve_reasoning import preserving
+from xenoglot.gateway.upstream.services import UpstreamServices, reading
 from xenoglot.model.content import Text
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Request
@@ -35,13 +36,32 @@ from xenoglot.text.registry import OFF
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from xenoglot.backends.backend import Answer
+    from xenoglot.backends.backend import Answer, Backend
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.policy.capabilities import Need
     from xenoglot.policy.local_answers import LocalAnswer
+
+
+def answering(services: UpstreamServices, route: Route, dialect: Dialect, request: Request, owner: str) -> Backend:
+    """Return who answers a `request` of `owner`'s, a client of `dialect`."""
+    answer = _at_once(services, route, dialect, request)
+    return preserving(services, route, dialect.name, owner) if answer is None else Scripted(answer, name=route.backend)
+
+
+def _at_once(services: UpstreamServices, route: Route, dialect: Dialect, request: Request) -> Response | None:
+    """Return the answer that needs no model; a server that knows such requests itself is to do what they say."""
+    if dialect.answer_at_once is None:
+        return None
+    upstream = services.models.upstream(route)
+    if upstream is not None and (
+        upstream.speaks(dialect.name, route.model)
+        or dialects.get(upstream.dialect).answer_at_once is dialect.answer_at_once
+    ):
+        return None
+    return dialect.answer_at_once(request)
 
 
 class UpstreamCall(Struct):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
-from xenoglot.gateway.upstream.emulate import reading
 from xenoglot.gateway.upstream.reasoning_cache import kept, keys, may_strip, pack, places, restored, unpack
+from xenoglot.gateway.upstream.services import reading
 from xenoglot.model.events import BlockEnded, BlockStarted, Finished, SignatureDelta, TextDelta
 from xenoglot.model.fold import Folder
 from xenoglot.store.records import StoreError

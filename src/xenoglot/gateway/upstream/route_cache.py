@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.gateway.routing.router import NOTHING, UNCAPPED
 from xenoglot.gateway.upstream.call import routes_for
-from xenoglot.gateway.upstream.emulate import reading
 from xenoglot.gateway.upstream.preserve_reasoning import preserves
+from xenoglot.gateway.upstream.services import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,15 +1,21 @@
-"""Services that a call to an upstream needs, as one value."""
+"""Services that a call to an upstream needs, and the emulation of a route around its backend."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from xenoglot.backends.wrappers.emulate import read_as
 from xenoglot.gateway.config.settings import ClientDialect
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.store_service import StoreService
+
+if TYPE_CHECKING:
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.routing.router import Route
 
 
 class UpstreamServices(Struct, frozen=True, kw_only=True):
@@ -23,3 +29,8 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     keeper: StoreService | None
     clients: Mapping[str, ClientDialect]
     loopback: bool
+
+
+def reading(backend: Backend, route: Route) -> Backend:
+    """Return `backend` as `route` reads its answers; itself where they need no reading."""
+    return read_as(backend, route.text_syntax, route.emulate)
