@@ -18,7 +18,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.checks import bounded
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
-from xenoglot.dialects.chat.request import message_decoder as chat_reading
+from xenoglot.dialects.chat.request import decoder as chat_reading
 from xenoglot.dialects.messages.part_decoder import BILLING_HEADER
 from xenoglot.dialects.messages.request import decoder as messages_reading
 from xenoglot.dialects.responses.request import input_decoder as responses_reading

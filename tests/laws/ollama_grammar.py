@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import decode_json
-from xenoglot.dialects.ollama.timestamps import decode_moment
+from xenoglot.dialects.ollama.response_envelope import decode_moment
 from xenoglot.model.json import JSON, JSONObject
 
 ORDER = {

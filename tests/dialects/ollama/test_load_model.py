@@ -5,7 +5,7 @@ import pytest
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.ollama import OLLAMA, OLLAMA_GENERATE
-from xenoglot.dialects.ollama.load_model import answer_of_loading
+from xenoglot.dialects.ollama.models import answer_of_loading
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Request
 

@@ -13,7 +13,7 @@ from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.fast.usage_scan import glimpse
 from xenoglot.dialects.chat.request.decoder import decode_request
 from xenoglot.dialects.chat.request.encoder import encode_request
-from xenoglot.dialects.chat.request_limits import NAME_LIMIT
+from xenoglot.dialects.chat.request.fields import NAME_LIMIT
 from xenoglot.dialects.chat.response import decode_response, encode_response
 from xenoglot.dialects.chat.stored import STATE
 from xenoglot.dialects.chat.stream.decoder import StreamDecoder
@@ -21,9 +21,16 @@ from xenoglot.dialects.chat.stream.encoder import StreamEncoder
 from xenoglot.dialects.chat.tokenize import TOKENIZER
 from xenoglot.dialects.openai.batch_paths import BATCHING
 from xenoglot.dialects.openai.errors import decode_error, encode_error
-from xenoglot.dialects.openai.operations import OPERATIONS
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
-from xenoglot.dialects.openai.shared import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.shared import (
+    FORWARD,
+    MARKS,
+    OPERATIONS,
+    authorize,
+    decode_models,
+    encode_model,
+    encode_models,
+)
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

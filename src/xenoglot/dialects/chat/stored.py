@@ -15,7 +15,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.request.decoder import decode_request
 from xenoglot.dialects.chat.response import encode_response
 from xenoglot.dialects.chat.stream.decoder import DONE, StreamDecoder
-from xenoglot.dialects.openai.stored import encode_page, refusal
+from xenoglot.dialects.openai.shared import encode_page, refusal
 from xenoglot.errors import WireError
 from xenoglot.model.fold import Folder
 

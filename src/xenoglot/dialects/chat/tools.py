@@ -11,7 +11,7 @@ from xenoglot.codec.requests.names import fit, namespaces_of, qualified
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.fast.frequent_shapes import plain_tool
 from xenoglot.dialects.chat.parts import encode_cache, take_cache
-from xenoglot.dialects.chat.request_limits import NAME_LIMIT
+from xenoglot.dialects.chat.request.fields import NAME_LIMIT
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice

@@ -14,9 +14,8 @@ from xenoglot.dialects.completions.response import decode_response, encode_respo
 from xenoglot.dialects.completions.stream.decoder import StreamDecoder
 from xenoglot.dialects.completions.stream.encoder import StreamEncoder
 from xenoglot.dialects.openai.errors import decode_error, encode_error
-from xenoglot.dialects.openai.operations import OPERATIONS
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
-from xenoglot.dialects.openai.shared import FORWARD, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize, decode_models, encode_model, encode_models
 
 COMPLETIONS = Dialect(
     name=NAME,

@@ -11,10 +11,10 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.citations import GROUNDING, Grounding, bytes_of, citations_of
 from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, keep, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish, take_finish
-from xenoglot.dialects.gemini.foreign_signatures import sign_words, take_answered
 from xenoglot.dialects.gemini.logprobs import decode_logprobs, encode_logprobs
 from xenoglot.dialects.gemini.parts.decoder import decode_parts
 from xenoglot.dialects.gemini.parts.encoder import PartEncoder
+from xenoglot.dialects.gemini.signatures import sign_words, take_answered
 from xenoglot.dialects.gemini.tool_calls import CallIds
 from xenoglot.model.content import Refusal, Text, ToolCall
 from xenoglot.model.response import Candidate

@@ -12,8 +12,14 @@ from xenoglot.codec.framing.formats import JSON_LINES
 from xenoglot.dialects.ollama.embeddings import FORMS
 from xenoglot.dialects.ollama.errors import decode_error, encode_error
 from xenoglot.dialects.ollama.extras import CHAT, GENERATE
-from xenoglot.dialects.ollama.load_model import answer_of_loading
-from xenoglot.dialects.ollama.models import INQUIRIES, LATEST, decode_models, encode_model, encode_models
+from xenoglot.dialects.ollama.models import (
+    INQUIRIES,
+    LATEST,
+    answer_of_loading,
+    decode_models,
+    encode_model,
+    encode_models,
+)
 from xenoglot.dialects.ollama.reasoning_effort import reasoning_requested
 from xenoglot.dialects.ollama.request import chat, generate
 from xenoglot.dialects.ollama.response import decode_response, encode_response

@@ -1,6 +1,8 @@
 """The list of models, and the other endpoints that clients call before a request.
 
 Sources: `ListResponse`, `ShowResponse` and `ProcessResponse` in `api/types.go`, and `docs/api.md`.
+
+Requests without a prompt, which load or unload the model; the answer confirms it.
 """
 
 from __future__ import annotations
@@ -10,13 +12,17 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import ModelEndpoint
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.ollama.timestamps import decode_moment, encode_moment
+from xenoglot.dialects.ollama.extras import FAMILY, NAMES
+from xenoglot.dialects.ollama.response_envelope import decode_moment, encode_moment
 from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.response import Candidate, Finish, Response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
+
 
 VERSION = "0.32.15"
 """The server whose interface this is: clients refuse those that are too old for them."""
@@ -119,3 +125,24 @@ def _loaded(model: ModelInfo) -> JSONObject:
     entry = encode_model(model)
     del entry["modified_at"]
     return {**entry, "expires_at": _FOREVER, "size_vram": 0, "context_length": model.max_input_tokens or 0}
+
+
+_AT_ONCE = (0, "0", "0s")
+"""The times to keep a model that drop it (`Duration` in `api/types.go`)."""
+
+
+def answer_of_loading(request: Request) -> Response | None:
+    """Return the answer to a request without anything to answer, as `ChatHandler` and `GenerateHandler` give it.
+
+    `None` for any other request.
+    """
+    extra = request.extra
+    if extra is None or extra.dialect not in NAMES:
+        return None
+    if request.prompt is not None or any(message.role != "system" for message in request.messages):
+        return None
+    if request.messages and extra.dialect == FAMILY:  # a chat of system turns alone is answered
+        return None
+    raw = "unload" if extra.fields.get("keep_alive") in _AT_ONCE else "load"
+    finish = Finish(reason="stop", raw=raw, dialect=FAMILY)
+    return Response(model=request.model, candidates=(Candidate(finish=finish),))

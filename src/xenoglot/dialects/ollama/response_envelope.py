@@ -1,13 +1,16 @@
-"""The fields around the content in every chunk of an answer: model, creation time, `done`."""
+"""The fields around the content in every chunk of an answer: model, creation time, `done`.
+
+Timestamps of the wire: RFC 3339, with up to nine digits of a second (`time.Time` of Go).
+"""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import left
 from xenoglot.dialects.ollama.extras import NAMES, OllamaEndpoint, extra_of, own_fields
 from xenoglot.dialects.ollama.finish import decode_finish, decode_usage, encode_finish, encode_usage
-from xenoglot.dialects.ollama.timestamps import decode_moment, encode_moment
 from xenoglot.model.content import Extra
 from xenoglot.model.events import Finished, Started
 
@@ -17,6 +20,27 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
     from xenoglot.model.response import Candidate, Usage
+
+
+_LAST = 253_402_300_799
+"""The last second of the year 9999, beyond which there is no such text."""
+
+
+def decode_moment(text: str | None) -> int | None:
+    """Return the Unix seconds of a time; `None` for one that nobody knows, which is written as the epoch."""
+    try:
+        read = datetime.fromisoformat(text or "")
+        seconds = int((read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None
+
+
+def encode_moment(seconds: int | None) -> str:
+    """Return Unix seconds as text; the epoch stands for a time that nobody knows: clients in Go require one."""
+    known = seconds if seconds is not None and 0 < seconds <= _LAST else 0
+    return datetime.fromtimestamp(known, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 _REMOTE = ("remote_model", "remote_host")
 """Whose the model really is: every piece of an answer says so (`ChatResponse` in `api/types.go`)."""

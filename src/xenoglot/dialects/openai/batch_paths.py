@@ -17,7 +17,7 @@ def _words() -> BatchCodec:
 
 
 def _file_words() -> FileCodec:
-    from xenoglot.dialects.openai.files import WORDS  # noqa: PLC0415  as above
+    from xenoglot.dialects.openai.batches import FILES as WORDS  # noqa: PLC0415  as above
 
     return WORDS
 

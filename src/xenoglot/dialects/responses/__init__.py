@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.openai.errors import encode_error
-from xenoglot.dialects.openai.operations import OPERATIONS
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
-from xenoglot.dialects.openai.shared import FORWARD, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize, decode_models, encode_model, encode_models
 from xenoglot.dialects.responses.count_tokens import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.errors import decode_error
 from xenoglot.dialects.responses.extras import NAME

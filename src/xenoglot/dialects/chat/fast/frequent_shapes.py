@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.frequent_shapes import bare_texts, is_plain_call, plain_result, plain_words, silent
 from xenoglot.codec.requests.names import fit
 from xenoglot.dialects.chat.extras import NAME
-from xenoglot.dialects.chat.request_limits import ID_LIMIT, NAME_LIMIT, TOOL_ERROR
+from xenoglot.dialects.chat.request.fields import ID_LIMIT, NAME_LIMIT, TOOL_ERROR
 from xenoglot.dialects.chat.tool_calls import NO_ARGUMENTS
 from xenoglot.model.content import Extra, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool

@@ -16,7 +16,7 @@ from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.fast.frequent_shapes import write_plain
 from xenoglot.dialects.chat.parts import encode_part
 from xenoglot.dialects.chat.reasoning import history_fields
-from xenoglot.dialects.chat.request_limits import ID_LIMIT, TOOL_ERROR
+from xenoglot.dialects.chat.request.fields import ID_LIMIT, TOOL_ERROR
 from xenoglot.dialects.chat.signatures import is_seal_alone, message_signature, unsigned, with_signature
 from xenoglot.dialects.chat.tool_calls import encode_function_call
 from xenoglot.dialects.chat.tools import tool_name

@@ -8,10 +8,9 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified
 from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest, with_said
-from xenoglot.dialects.gemini.foreign_signatures import take_borrowed
 from xenoglot.dialects.gemini.parts.history_pieces import first_piece
 from xenoglot.dialects.gemini.parts.media import encode_medium
-from xenoglot.dialects.gemini.signatures import APART, is_base64, is_own, signature_of, split
+from xenoglot.dialects.gemini.signatures import APART, is_base64, is_own, signature_of, split, take_borrowed
 from xenoglot.dialects.gemini.tool_calls import args_of, response_of
 from xenoglot.model.content import (
     Audio,

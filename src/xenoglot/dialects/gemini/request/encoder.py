@@ -14,7 +14,6 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.dialects.gemini.extras import NAME, with_rest
-from xenoglot.dialects.gemini.foreign_signatures import sign_words, take_borrowed
 from xenoglot.dialects.gemini.parts.encoder import PartEncoder
 from xenoglot.dialects.gemini.parts.history_pieces import with_pieces
 from xenoglot.dialects.gemini.request.aliases import respelled
@@ -22,6 +21,7 @@ from xenoglot.dialects.gemini.request.decoder import ROLES
 from xenoglot.dialects.gemini.request.fields import REQUEST
 from xenoglot.dialects.gemini.request.generation_config import encode_generation
 from xenoglot.dialects.gemini.request.turn_order import WireContent, mend
+from xenoglot.dialects.gemini.signatures import sign_words, take_borrowed
 from xenoglot.dialects.gemini.tools import encode_choice, encode_tools
 
 if TYPE_CHECKING:

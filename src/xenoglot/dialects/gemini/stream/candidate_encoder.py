@@ -10,10 +10,9 @@ from xenoglot.dialects.gemini.candidate import BLANK, LOGPROBS, goes_on, says_no
 from xenoglot.dialects.gemini.citations import Grounding, bytes_of
 from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest, with_said
 from xenoglot.dialects.gemini.finish import encode_finish
-from xenoglot.dialects.gemini.foreign_signatures import take_answered
 from xenoglot.dialects.gemini.logprobs import encode_logprobs
 from xenoglot.dialects.gemini.parts.encoder import SUMMARY_BREAK, PartEncoder
-from xenoglot.dialects.gemini.signatures import signature_of_words, split
+from xenoglot.dialects.gemini.signatures import signature_of_words, split, take_answered
 from xenoglot.model.content import Opaque, Reasoning, Refusal, Text
 from xenoglot.model.events import (
     BlockEnded,

@@ -10,7 +10,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.call_ids import Pairing, paired
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields
 from xenoglot.dialects.llama_stack.parts import encode_content, encode_item
-from xenoglot.dialects.llama_stack.request.message_decoder import TOOL_ERROR
+from xenoglot.dialects.llama_stack.request.decoder import TOOL_ERROR
 from xenoglot.dialects.llama_stack.tool_calls import encode_call
 from xenoglot.dialects.llama_stack.tools import tool_name
 from xenoglot.model.content import Image, Text, ToolCall, ToolResult

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.stored_responses import Conversations
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.openai.stored import refusal
+from xenoglot.dialects.openai.shared import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

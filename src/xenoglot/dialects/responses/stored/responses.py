@@ -14,7 +14,7 @@ from xenoglot.codec.features.stored_responses import Background, StoredResponseC
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.openai.stored import encode_page, refusal
+from xenoglot.dialects.openai.shared import encode_page, refusal
 from xenoglot.dialects.responses.errors import encode_failure
 from xenoglot.dialects.responses.stored.conversations import CONVERSATIONS, anonymous, identify
 from xenoglot.errors import FailureError, WireError
