@@ -16,8 +16,7 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.errors import StartError, UnavailableError
-from xenoglot.engine.failures import CRASHED
+from xenoglot.engine.errors import CRASHED, StartError, UnavailableError
 from xenoglot.engine.prompting.constrain import constrain
 from xenoglot.engine.server.lifecycle import EngineProcess
 from xenoglot.engine.server.weights import Weights

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.engine.failures import queue_full
+from xenoglot.engine.errors import queue_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable

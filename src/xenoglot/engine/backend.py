@@ -24,16 +24,15 @@ from xenoglot.engine.admission import Admission
 from xenoglot.engine.decoding.completion_stream import RESPONSE_FIELDS, CompletionContext, CompletionDecoder, unspoken
 from xenoglot.engine.decoding.prompt_logprobs import prompt_logprobs
 from xenoglot.engine.embedding import EmbeddingEngine
+from xenoglot.engine.errors import CRASHED, context_overflow
 from xenoglot.engine.extras import apply_extras, fields_of, wants_timings
-from xenoglot.engine.failures import CRASHED, context_overflow
 from xenoglot.engine.metrics import Meter
 from xenoglot.engine.prompting.prompt_plan import PromptPlanner
 from xenoglot.engine.samplers import sampler_fields
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
-from xenoglot.engine.server.fingerprint import fingerprint
 from xenoglot.engine.server.lifecycle import EngineProcess
 from xenoglot.engine.server.runtime import Runtime
-from xenoglot.engine.server.server_process import DEFAULT_CONTEXT, Settings
+from xenoglot.engine.server.server_process import DEFAULT_CONTEXT, Settings, fingerprint
 from xenoglot.engine.text_completion import best, best_of, checked_length, echo, of_several
 from xenoglot.engine.tokens import checked_text, pieces_of, texts_of, tokens_of_prompt
 from xenoglot.engine.unsupported import note_losses, stop_words

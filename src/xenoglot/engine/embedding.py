@@ -19,8 +19,7 @@ import msgspec
 from xenoglot.backends.operation import EmbeddingAnswer
 from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.admission import Admission
-from xenoglot.engine.errors import EngineError
-from xenoglot.engine.failures import unavailable
+from xenoglot.engine.errors import EngineError, unavailable
 from xenoglot.engine.metrics import MILLISECONDS, Meter, Timings
 from xenoglot.engine.server.lifecycle import EngineProcess
 from xenoglot.engine.server.runtime import Runtime

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.requests.prompt_echo import is_marked, marked
-from xenoglot.engine.failures import context_overflow
+from xenoglot.engine.errors import context_overflow
 from xenoglot.engine.prompting.text_turns import ENGINE
 from xenoglot.engine.unsupported import LONGEST_TOKEN
 from xenoglot.model.content import Text
@@ -17,7 +17,7 @@ from xenoglot.model.fold import unfold_part
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.engine.decoding.candidate import CandidateStage
+    from xenoglot.engine.decoding.text_output import CandidateStage
     from xenoglot.engine.server.runtime import Runtime, RuntimeProperties
     from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event

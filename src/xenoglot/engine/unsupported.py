@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.fields import CORE, STATELESS, Fields, FieldTexts
 from xenoglot.codec.invalid_request import refused
+from xenoglot.engine.errors import context_overflow
 from xenoglot.engine.extras import unknown_fields
-from xenoglot.engine.failures import context_overflow
 from xenoglot.engine.prompting.prompt import strings
 from xenoglot.engine.prompting.text_turns import ENGINE
 from xenoglot.engine.sampling import SUPPORTED

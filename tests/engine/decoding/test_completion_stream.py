@@ -6,9 +6,9 @@ import pytest
 
 from tests.engine.shared_engine import assert_valid
 from xenoglot.codec.framing.sse import ServerSentEvent
-from xenoglot.engine.decoding.candidate import PlainTextStage
 from xenoglot.engine.decoding.completion_stream import CompletionContext, CompletionDecoder
-from xenoglot.engine.failures import BROKEN, CRASHED
+from xenoglot.engine.decoding.text_output import PlainTextStage
+from xenoglot.engine.errors import BROKEN, CRASHED
 from xenoglot.model.content import Logprob, Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Event, Failed, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.json import JSONObject

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.engine.decoding.tool_calls import Branch, ToolCallStage
-from xenoglot.engine.grammar.free_json import written
+from xenoglot.engine.grammar.free_output import written
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Event, TextDelta
 from xenoglot.model.response import Finish

@@ -7,7 +7,7 @@ import pytest
 from xenoglot.engine.extras import Demand
 from xenoglot.engine.grammar.client_grammar import ClientGrammarError, translated
 from xenoglot.engine.grammar.gbnf import GrammarRules
-from xenoglot.engine.prompting.output_grammars import format_expression
+from xenoglot.engine.prompting.constrain import format_expression
 from xenoglot.errors import FailureError
 
 CHESS = r"""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.engine.grammar.derive import Grammar
 from tests.engine.grammar.match import matches
-from xenoglot.engine.grammar.free_text import LINE_LENGTH, Place, thought, words_not_from, words_until
+from xenoglot.engine.grammar.free_output import LINE_LENGTH, Place, thought, words_not_from, words_until
 from xenoglot.engine.grammar.gbnf import GrammarRules, literal
 
 MARKERS = ("<tool_call>", "aabaaab", "[TOOL_CALLS]", "<<call>>", "x")

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.shared_engine import call_of, events
-from xenoglot.engine.server.fingerprint import fingerprint
-from xenoglot.engine.server.server_process import Settings
+from xenoglot.engine.server.server_process import Settings, fingerprint
 from xenoglot.engine.server.weights import Weights
 from xenoglot.model.events import Started
 from xenoglot.model.request import Sampling

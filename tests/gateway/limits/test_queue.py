@@ -11,7 +11,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
-from xenoglot.engine.failures import queue_full
+from xenoglot.engine.errors import queue_full
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Prompt, Request, Sampling
 

@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import decode_json
-from xenoglot.engine.decoding.candidate import CandidateStage
 from xenoglot.engine.decoding.prompt_logprobs import logprob_of
-from xenoglot.engine.failures import BROKEN, CRASHED
+from xenoglot.engine.decoding.text_output import CandidateStage
+from xenoglot.engine.errors import BROKEN, CRASHED
 from xenoglot.engine.metrics import Timings
 from xenoglot.engine.server.runtime import TokenLogprob
 from xenoglot.model.content import Extra

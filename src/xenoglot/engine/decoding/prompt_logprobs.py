@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.engine.failures import BROKEN
+from xenoglot.engine.errors import BROKEN
 from xenoglot.errors import FailureError
 from xenoglot.model.content import Logprob
 

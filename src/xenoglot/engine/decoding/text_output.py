@@ -1,16 +1,18 @@
-"""Parses the text of a model by the syntax of its family into text, reasoning and tool calls, incrementally."""
+"""Parses the text of a model by the syntax of its family into text, reasoning and tool calls, incrementally.
+
+Stages that convert the runtime's text of one candidate to events.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
 from xenoglot.codec.requests.custom_tools import PARAMETERS, UnwrapCustom
 from xenoglot.codec.stage import Pipeline
-from xenoglot.engine.decoding.candidate import PlainTextStage
-from xenoglot.model.content import ToolCall
-from xenoglot.model.events import BlockStarted, Finished
+from xenoglot.model.content import Text, ToolCall
+from xenoglot.model.events import BlockEnded, BlockStarted, Finished, TextDelta
 from xenoglot.model.request import Tool
 from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.stage import TextStage
@@ -25,6 +27,38 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
     from xenoglot.model.response import Finish
+
+
+class CandidateStage(Protocol):
+    """A stage from the runtime's text to the events of one candidate, without its `Finished`."""
+
+    def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
+        """Add text; return the new events."""
+        ...
+
+    def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:
+        """End the candidate for the reason `finish`; return the events held back, and the finish reason."""
+        ...
+
+
+class PlainTextStage:
+    """A stage that emits text unchanged, as one text block."""
+
+    def __init__(self, candidate: int) -> None:
+        self._candidate = candidate
+        self._open = False
+
+    def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
+        """Return a delta; before the first, the start of the block."""
+        if not text and not logprobs:
+            return ()
+        started = () if self._open else (BlockStarted(part=Text(text=""), candidate=self._candidate),)
+        self._open = True
+        return (*started, TextDelta(text=text, logprobs=logprobs, candidate=self._candidate))
+
+    def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:
+        """End the block, if there is one."""
+        return (BlockEnded(candidate=self._candidate),) if self._open else (), finish
 
 
 class ParsedTextStage:

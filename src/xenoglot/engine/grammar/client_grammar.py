@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.engine.grammar.characters import LAST, without
-from xenoglot.engine.grammar.gbnf import MOST_REPEATED, literal, one_of, repeat
+from xenoglot.engine.grammar.gbnf import LAST, MOST_REPEATED, literal, one_of, repeat, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

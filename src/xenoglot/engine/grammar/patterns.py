@@ -13,8 +13,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from xenoglot.engine.grammar.characters import ANYTHING, LAST, Ranges, characters, plain_characters, without
-from xenoglot.engine.grammar.gbnf import MOST_REPEATED, repeat
+from xenoglot.engine.grammar.gbnf import (
+    ANYTHING,
+    LAST,
+    MOST_REPEATED,
+    Ranges,
+    characters,
+    plain_characters,
+    repeat,
+    without,
+)
 
 CLASSES: Final[dict[str, Ranges]] = {
     "d": [(0x30, 0x39)],

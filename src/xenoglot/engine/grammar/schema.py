@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.grammar.ambiguity import too_ambiguous
-from xenoglot.engine.grammar.free_json import ITEMS, STRING_LENGTH, character, free_text, free_value, series, written
+from xenoglot.engine.grammar.free_output import (
+    ITEMS,
+    STRING_LENGTH,
+    character,
+    free_text,
+    free_value,
+    series,
+    written,
+)
 from xenoglot.engine.grammar.gbnf import MOST_REPEATED, GrammarTooLargeError, either, literal, repeat
 from xenoglot.engine.grammar.keywords import (
     TYPES,

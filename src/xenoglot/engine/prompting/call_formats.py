@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.engine.grammar.free_json import written
+from xenoglot.engine.grammar.free_output import written
 from xenoglot.model.request import Tool
 from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.output_pieces import ArgumentsPiece, TextPiece

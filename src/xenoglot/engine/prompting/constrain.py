@@ -1,4 +1,4 @@
-"""Compiles tool choice and output format of a request to a grammar for the runtime.
+"""Compiles tool choice and output format of a request (JSON, choices, patterns, grammars) to a grammar.
 
 A model this small does not follow format instructions reliably, so the grammar enforces them. A model without tool
 training, if it may or must call a tool, can generate only `{"name": …, "arguments": …}` or, if text is allowed too,
@@ -23,13 +23,22 @@ from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.codec.requests.names import qualified
 from xenoglot.engine.decoding.tool_calls import Branch
 from xenoglot.engine.extras import demanded_format
-from xenoglot.engine.grammar.free_json import free_object, free_text, written
-from xenoglot.engine.grammar.free_text import BLANKS, thought, words_not_from, words_until
-from xenoglot.engine.grammar.gbnf import GrammarRules, either, literal, repeat
+from xenoglot.engine.grammar.ambiguity import too_ambiguous
+from xenoglot.engine.grammar.client_grammar import ClientGrammarError, translated
+from xenoglot.engine.grammar.free_output import (
+    BLANKS,
+    free_object,
+    free_text,
+    thought,
+    words_not_from,
+    words_until,
+    written,
+)
+from xenoglot.engine.grammar.gbnf import GrammarRules, GrammarTooLargeError, either, literal, repeat
 from xenoglot.engine.grammar.keywords import wrong
+from xenoglot.engine.grammar.patterns import Bounds, PatternError, translate
 from xenoglot.engine.grammar.schema import SchemaGrammar
 from xenoglot.engine.prompting.call_formats import PLAIN
-from xenoglot.engine.prompting.output_grammars import format_expression
 from xenoglot.engine.prompting.template_messages import function
 from xenoglot.engine.prompting.text_turns import ends_in_results
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS
@@ -41,10 +50,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from xenoglot.codec.loss import Losses
+    from xenoglot.engine.extras import Demand
     from xenoglot.engine.prompting.call_formats import CallFormat
     from xenoglot.engine.server.model_traits import ModelTraits
     from xenoglot.model.json import JSON
     from xenoglot.model.request import OutputFormat, Request
+
+
+MOST_CHOICES: Final = 256
+LONGEST_CHOICES: Final = 64 * 1024
+"""Characters of all choices together."""
+
+AMBIGUOUS: Final = "too much in it can begin alike: the runtime would follow all of it at once"
+
+
+def format_expression(rules: GrammarRules, demand: Demand) -> str:
+    """Return the expression for the form that a request demands.
+
+    Raises:
+        FailureError: it is wrong, too large or too ambiguous for the runtime.
+    """
+    try:
+        root = rules.add(_expression(rules, demand))
+    except (PatternError, ClientGrammarError) as error:
+        raise refused(demand.path, str(error)) from None
+    except GrammarTooLargeError:
+        raise refused(demand.path, "too large for the embedded model") from None
+    if too_ambiguous(rules.bodies, root):
+        raise refused(demand.path, AMBIGUOUS)
+    return root
+
+
+def _expression(rules: GrammarRules, demand: Demand) -> str:
+    match demand.kind, demand.value:
+        case "regex", str(pattern):
+            return translate(pattern, Bounds(), plain=True).text
+        case "grammar", str(text):
+            return translated(rules, text)
+        case _, choices:
+            if len(choices) > MOST_CHOICES or sum(map(len, choices)) > LONGEST_CHOICES:
+                raise GrammarTooLargeError
+            return either(map(literal, choices))
+
 
 MOST_TOOLS: Final = 256
 MOST_CALLS: Final = 8

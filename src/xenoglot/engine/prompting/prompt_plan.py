@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.adapt_request import as_turns
-from xenoglot.engine.decoding.candidate import PlainTextStage
-from xenoglot.engine.decoding.text_output import ParsedTextStage
+from xenoglot.engine.decoding.text_output import ParsedTextStage, PlainTextStage
 from xenoglot.engine.decoding.tool_calls import ToolCallStage
 from xenoglot.engine.extras import demanded_format
 from xenoglot.engine.prompting.constrain import Constraint, constrain
@@ -27,7 +26,7 @@ from xenoglot.engine.unsupported import check_size
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
-    from xenoglot.engine.decoding.candidate import CandidateStage
+    from xenoglot.engine.decoding.text_output import CandidateStage
     from xenoglot.engine.server.runtime import Runtime, RuntimeProperties
     from xenoglot.model.content import Text
     from xenoglot.model.json import JSONObject

@@ -10,8 +10,7 @@ from msgspec import Struct
 from xenoglot.backends.http.client import TransportError
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.engine.errors import EngineError
-from xenoglot.engine.failures import BROKEN, CRASHED, context_overflow, unavailable
+from xenoglot.engine.errors import BROKEN, CRASHED, EngineError, context_overflow, unavailable
 from xenoglot.engine.server.model_traits import SWITCH, ChatTemplate, has_thoughts
 from xenoglot.errors import FailureError
 

@@ -1,7 +1,10 @@
-"""Starts, monitors and stops one child process of the engine."""
+"""Starts, monitors and stops one child process of the engine; fingerprint of its build, weights and template."""
+
+from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import secrets
 import shutil
@@ -9,15 +12,18 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from xenoglot.engine.admission import LONGEST_LINE, LONGEST_WAIT_SECONDS
 from xenoglot.engine.errors import StartError
-from xenoglot.engine.server.weights import Weights
+
+if TYPE_CHECKING:
+    from xenoglot.engine.server.weights import Weights
 
 # `-P`: the working directory is not searched for modules. Run as a file: the worker needs nothing of this package.
 COMMAND: Final = (sys.executable, "-P", str(Path(__file__).with_name("server_main.py")))
@@ -243,3 +249,23 @@ def _explain(status: int) -> str:
     return f"the engine's process ended by {name} while it loaded the model" + (
         f"; {hints[name]}" if name in hints else ""
     )
+
+
+RUNTIME = "xllamacpp"
+
+
+def fingerprint(weights: Weights, settings: Settings) -> str:
+    """Return the fingerprint; it uses the name and size of the weights, not their content."""
+    try:
+        size = weights.path.stat().st_size
+    except OSError:  # it is reported when the model is started
+        size = 0
+    facts = (_version("xenoglot"), _version(RUNTIME), weights.path.name, str(size), settings.template)
+    return f"fp_{hashlib.sha256(chr(0).join(facts).encode()).hexdigest()[:10]}"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
