@@ -11,7 +11,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.text import registry
-from xenoglot.text.tools.render_calls import written
+from xenoglot.text.tools.render import written
 
 if TYPE_CHECKING:
     from drive.script import Turn, Wanted

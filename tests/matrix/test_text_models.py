@@ -24,7 +24,7 @@ from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.text import registry
-from xenoglot.text.tools.render_calls import written
+from xenoglot.text.tools.render import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

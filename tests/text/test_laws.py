@@ -15,7 +15,7 @@ from tests.text.vectors import TOOLS, Declaration, Made, declared, load, made, n
 from xenoglot.text import registry
 from xenoglot.text.output_pieces import ArgumentsPiece, ReasoningPiece, TextPiece, joined
 from xenoglot.text.parser.text_parser import parser
-from xenoglot.text.tools.render_calls import written
+from xenoglot.text.tools.render import written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.text.vectors import declared, made
 from xenoglot.text import registry
-from xenoglot.text.tools.render_calls import written
+from xenoglot.text.tools.render import written
 
 ROW = registry.get("functionary_v32")
 

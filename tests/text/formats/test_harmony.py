@@ -13,7 +13,7 @@ from xenoglot.text import registry
 from xenoglot.text.formats.harmony import LONGEST_HEADER, HarmonyParser
 from xenoglot.text.output_pieces import ArgumentsPiece, ReasoningPiece, TextPiece, joined
 from xenoglot.text.parser.parser_input import LONGEST_BLANK
-from xenoglot.text.tools.render_calls import written
+from xenoglot.text.tools.render import written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.text.parser.automaton import START, Automaton
+from xenoglot.text.stop import START, Automaton
 
 LETTERS = st.text("ab", max_size=12)
 WORDS = st.lists(st.text("ab", min_size=1, max_size=5), min_size=1, max_size=4)

@@ -7,7 +7,7 @@ import pytest
 from tests.text.vectors import Declaration, declared, made
 from xenoglot.text.payloads.code import Code
 from xenoglot.text.syntax import CallSyntax, Syntax
-from xenoglot.text.tools.render_calls import in_form
+from xenoglot.text.tools.render import in_form
 
 FORM = CallSyntax(begin=("<py>",), end=("<end>",), payload=Code())
 SYNTAX = Syntax(name="test", title="", source="", calls=(FORM,))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.text.vectors import declared, made
 from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.syntax import CallSyntax, Syntax
-from xenoglot.text.tools.render_calls import in_form
+from xenoglot.text.tools.render import in_form
 
 if TYPE_CHECKING:
     from tests.text.vectors import Outcome

@@ -13,7 +13,7 @@ from tests.text.vectors import declared, made
 from xenoglot.text.parser.parser_input import LONGEST_HELD
 from xenoglot.text.payloads.python_dicts import PythonDicts
 from xenoglot.text.syntax import CallSyntax, Syntax
-from xenoglot.text.tools.render_calls import in_form
+from xenoglot.text.tools.render import in_form
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON

@@ -13,7 +13,7 @@ from tests.text.vectors import Declaration, declared, made
 from xenoglot.text.payloads.python_text import LETTERS
 from xenoglot.text.payloads.pythonic import Pythonic
 from xenoglot.text.syntax import CallSyntax, Syntax
-from xenoglot.text.tools.render_calls import in_form
+from xenoglot.text.tools.render import in_form
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON

@@ -7,7 +7,7 @@ import pytest
 
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Tool
-from xenoglot.text.tools.signatures import signature
+from xenoglot.text.tools.render import signature
 
 TOOLS = {tool["name"]: tool for tool in json.loads(Path("tests/vectors/text/tools.json").read_text(encoding="utf-8"))}
 

@@ -18,8 +18,8 @@ from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
+from xenoglot.text.json.code_fence import StripCodeFence
 from xenoglot.text.json.envelope import enveloped
-from xenoglot.text.json.strip_code_fence import StripCodeFence
 from xenoglot.text.json.unwrap import UnwrapToolCall
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from xenoglot.codec.requests.names import namespace_of, qualified
 from xenoglot.model.content import Audio, File, Image, Opaque, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
 from xenoglot.text.syntax import ToolPromptSyntax
-from xenoglot.text.tools.render_calls import written
-from xenoglot.text.tools.signatures import signature
+from xenoglot.text.tools.render import signature, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Renders a tool as a Python signature with a docstring, for models trained on that form."""
+"""Renders tools as Python signatures, and tool calls in the text form of a model family."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.json.json_io import to_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Tool
+    from xenoglot.text.syntax import CallSyntax, Syntax
+
 
 _TYPES: Final = {
     "string": "str",
@@ -56,3 +60,23 @@ def _said(schema: JSON) -> str:
     description, values = schema.get("description"), schema.get("enum")
     said = [" ".join(description.split())] if isinstance(description, str) else []
     return " ".join([*said, *([f"One of {to_text(values)}."] if isinstance(values, list) else [])])
+
+
+def written(syntax: Syntax, calls: Sequence[tuple[str, str]]) -> str:
+    """Return `calls` (name, arguments as JSON) as a model of `syntax` writes them, in the first form of its row."""
+    if syntax.write is not None:
+        return syntax.write(calls)
+    return in_form(syntax.calls[0], calls)
+
+
+def in_form(form: CallSyntax, calls: Sequence[tuple[str, str]]) -> str:
+    """Return `calls` in `form`."""
+    begin, end, opened, closed = (
+        spelled[0] if spelled else "" for spelled in (form.begin, form.end, form.open, form.close)
+    )
+    between = form.between[0] if form.between else form.joint
+    if form.open or form.close:
+        opened, closed = f"{opened}{form.padding}", f"{form.padding}{closed}"
+    else:
+        begin, end = f"{begin}{form.padding}", f"{form.padding}{end}"
+    return begin + between.join(f"{opened}{said}{closed}" for said in form.payload.write(calls)) + end
