@@ -25,9 +25,8 @@ from xenoglot.gateway.endpoint import responses
 from xenoglot.gateway.observability.request_log import LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
 from xenoglot.model import content, events
-from xenoglot.model.effort import BUDGETS, effort_of
 from xenoglot.model.failure import Failure, FailureKind
-from xenoglot.model.request import Request, Sampling
+from xenoglot.model.request import BUDGETS, Request, Sampling, effort_of
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response, Usage
 from xenoglot.policy.capabilities import RequestCondition
 from xenoglot.policy.failure_policy import Reason

@@ -8,8 +8,8 @@ import pytest
 
 from tests.backends.raw_server import advance, leakless, turns
 from xenoglot.gateway.store_service import PATIENCE, SILENT_PATIENCE, StoreService
-from xenoglot.store.memory import Memory
 from xenoglot.store.records import Retention, StoreError
+from xenoglot.store.sqlite import Memory
 
 RETENTION = Retention(max_age=60.0, max_bytes=1_000)
 

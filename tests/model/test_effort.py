@@ -2,8 +2,7 @@
 
 import pytest
 
-from xenoglot.model.effort import BUDGETS, LEAST_BUDGET, budget_of, effort_of, nearest
-from xenoglot.model.request import Effort
+from xenoglot.model.request import BUDGETS, LEAST_BUDGET, Effort, budget_of, effort_of, nearest
 
 ROWS: list[tuple[int, Effort]] = [
     (0, "minimal"),

@@ -9,9 +9,8 @@ import asyncpg
 import pytest
 
 from tests.store.postgresql import running
-from xenoglot.store.memory import Memory
 from xenoglot.store.postgres import Postgres
-from xenoglot.store.sqlite import SQLite
+from xenoglot.store.sqlite import Memory, SQLite
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator

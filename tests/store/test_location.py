@@ -6,9 +6,8 @@ import pytest
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.store.location import default_path, location_problem, open_store
-from xenoglot.store.memory import Memory
 from xenoglot.store.postgres import Postgres
-from xenoglot.store.sqlite import SQLite
+from xenoglot.store.sqlite import Memory, SQLite
 
 
 @pytest.mark.parametrize(

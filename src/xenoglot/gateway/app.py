@@ -37,8 +37,8 @@ from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.store.location import OFF
-from xenoglot.store.memory import Memory
 from xenoglot.store.records import Retention
+from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

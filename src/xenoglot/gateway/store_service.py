@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from xenoglot.codec.framing.sse import encode_event
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.model.failure import Failure
-from xenoglot.store.memory import Memory
 from xenoglot.store.records import UNDONE, Retention, StoreError
+from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.store.memory import Memory
-from xenoglot.store.sqlite import SQLite
+from xenoglot.store.sqlite import Memory, SQLite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

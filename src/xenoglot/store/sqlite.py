@@ -9,6 +9,8 @@ file is opened again. `synchronous = NORMAL` requires no more: disk writes are a
 (https://www.sqlite.org/pragma.html#pragma_synchronous), so a power failure can undo the last transactions, but never
 leaves half of one. Waiting at every commit would cost each response several milliseconds, to protect responses that
 clients have already received.
+
+In-memory store, which ends with its process.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.store.queries import Row, Statement, Steps
+
 
 T = TypeVar("T")
 
@@ -175,3 +178,10 @@ def _error_text(error: sqlite3.Error | OSError) -> str:
     if isinstance(error, OSError):
         return f"the store's file cannot be opened: {os.strerror(error.errno or 0)}"
     return f"the store failed: {getattr(error, 'sqlite_errorname', type(error).__name__)}"
+
+
+class Memory(SQLite):
+    """A `Store` in memory: SQLite without a file, so it behaves like the others."""
+
+    def __init__(self) -> None:
+        super().__init__(MEMORY)

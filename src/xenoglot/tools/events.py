@@ -1,4 +1,4 @@
-"""Events of a run of the tool loop, for observers, displays and logs."""
+"""Events of a run of the tool loop, for observers, displays and logs; the order in which parallel calls end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from xenoglot.moved_modules import renamed
 from xenoglot.tools.result import RunResult
 from xenoglot.tools.tool import Approval
 from xenoglot.tools.tool_output import ToolOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class RoundStarted(Struct, frozen=True, kw_only=True):
@@ -127,3 +130,32 @@ if not TYPE_CHECKING:  # type checkers report the old names
     def __getattr__(name: str) -> object:
         """Return what an old name is today."""
         return renamed(__name__, name)
+
+
+Order: TypeAlias = Literal["call", "result"]
+"""The order of the calls in the answer, or of their results."""
+
+
+class EventOrder:
+    """A stage over the events of parallel calls: holds each end back until its turn."""
+
+    def __init__(self, calls: Sequence[ToolCall], order: Order) -> None:
+        self._waiting = [call.id for call in calls]
+        self._order = order
+        self._pending: dict[str, CallEnded] = {}
+
+    def feed(self, event: RunEvent, /) -> Sequence[RunEvent]:
+        """Return the events to report now."""
+        if self._order == "result" or not isinstance(event, CallEnded):
+            return (event,)
+        self._pending[event.call.id] = event
+        told: list[RunEvent] = []
+        while self._waiting and (ended := self._pending.pop(self._waiting[0], None)) is not None:
+            del self._waiting[0]
+            told.append(ended)
+        return told
+
+    def close(self) -> Sequence[RunEvent]:
+        """Return the events still held back."""
+        held, self._pending = self._pending, {}
+        return tuple(held[name] for name in self._waiting if name in held)

@@ -27,7 +27,7 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import BatchSettings, KeySettings, StoreSettings
 from xenoglot.gateway.http import asgi, write_side
 from xenoglot.gateway.observability.access_log import ACCESS
-from xenoglot.store.memory import Memory
+from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

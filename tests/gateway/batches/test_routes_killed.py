@@ -34,9 +34,8 @@ from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.batches import worker
 from xenoglot.gateway.config.settings import BatchSettings
 from xenoglot.store.batches import BatchRow
-from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError
-from xenoglot.store.sqlite import SQLite
+from xenoglot.store.sqlite import Memory, SQLite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

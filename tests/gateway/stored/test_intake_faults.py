@@ -21,9 +21,8 @@ from xenoglot.backends.backend import ByteAnswer, monitored
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.gateway.config.settings import ServerSettings, StoreSettings, UpstreamSettings
-from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError
-from xenoglot.store.sqlite import SQLite
+from xenoglot.store.sqlite import Memory, SQLite
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

@@ -27,8 +27,8 @@ from xenoglot.model.content import Extra, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import Finished
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response
-from xenoglot.store.memory import Memory
 from xenoglot.store.records import Retention, StoreError
+from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

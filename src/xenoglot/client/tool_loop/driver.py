@@ -15,8 +15,7 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.tool_loop.tool_calls import Execution
 from xenoglot.errors import FailureError
 from xenoglot.tools.effects import Approve, CallModel, Cancelled, Execute, ModelAnswer, ReadClock, ReportEvent
-from xenoglot.tools.event_order import Order
-from xenoglot.tools.events import ModelEvent
+from xenoglot.tools.events import ModelEvent, Order
 from xenoglot.tools.tool import Approval
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from xenoglot.model.request import Tool
 from xenoglot.model.response import Usage
 from xenoglot.tools.budget import Budget, RunSpend
 from xenoglot.tools.compaction import Compaction
-from xenoglot.tools.event_order import Order
+from xenoglot.tools.events import Order
 from xenoglot.tools.loop import ToolLoop
 from xenoglot.tools.run_options import RunOptions
 from xenoglot.tools.tool import LocalTool, tool

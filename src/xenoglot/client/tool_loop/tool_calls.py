@@ -19,8 +19,7 @@ from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Text
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.effects import PreparedCall
-from xenoglot.tools.event_order import EventOrder
-from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
+from xenoglot.tools.events import CallEnded, CallProgress, CallStarted, EventOrder
 from xenoglot.tools.tool_output import ToolOutput, as_output, failed, raised
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSONObject
     from xenoglot.tools.effects import Execute, FinishedCall
-    from xenoglot.tools.event_order import Order
-    from xenoglot.tools.events import RunEvent
+    from xenoglot.tools.events import Order, RunEvent
 
 GRACE: Final = 1.0
 """Seconds that a stopped tool has to end."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.fields import Fields
 from xenoglot.dialects.chat.extras import own_fields
 from xenoglot.dialects.chat.request.fields import BUDGET, REASONING
-from xenoglot.model.effort import budget_of, effort_of, nearest
+from xenoglot.model.request import budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.checks import MOST_TOKENS, ranged
 from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
-from xenoglot.model.effort import budget_of, nearest
-from xenoglot.model.request import Thinking
+from xenoglot.model.request import Thinking, budget_of, nearest
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses

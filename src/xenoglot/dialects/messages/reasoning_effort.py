@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.dialects.messages.extras import EFFORTS, NAME, with_rest, with_said
-from xenoglot.model.effort import LEAST_BUDGET, budget_of, effort_of, nearest
+from xenoglot.model.request import LEAST_BUDGET, budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses

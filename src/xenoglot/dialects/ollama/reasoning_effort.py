@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import expected
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
-from xenoglot.model.effort import effort_of, nearest
-from xenoglot.model.request import Thinking
+from xenoglot.model.request import Thinking, effort_of, nearest
 
 if TYPE_CHECKING:
     from xenoglot.codec.reader import Reader

@@ -13,9 +13,8 @@ from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.schemas import is_strict
 from xenoglot.model.content import CacheMark, Extra
-from xenoglot.model.effort import BUDGETS
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.request import Effort, OutputFormat
+from xenoglot.model.request import BUDGETS, Effort, OutputFormat
 
 EFFORTS: Final[tuple[Effort, ...]] = ("none", *BUDGETS)
 

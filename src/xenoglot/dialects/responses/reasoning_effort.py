@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.dialects.responses.extras import own_fields
-from xenoglot.model.effort import effort_of, nearest
+from xenoglot.model.request import effort_of, nearest
 
 if TYPE_CHECKING:
     from xenoglot.codec.requests.encode_context import EncodeContext

@@ -22,7 +22,7 @@ from xenoglot.gateway.media.inline_images import fetching, inlined
 from xenoglot.gateway.process.shared_resources import SharedResources
 from xenoglot.providers.auth import authorizer
 from xenoglot.store.location import OFF, open_store
-from xenoglot.store.memory import Memory
+from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -16,9 +16,9 @@ from xenoglot.dialects.messages.part_decoder import BILLING_HEADER, decode_parts
 from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Opaque, Part, Text
-from xenoglot.model.effort import LEAST_BUDGET
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import (
+    LEAST_BUDGET,
     Message,
     OutputFormat,
     Request,
