@@ -98,7 +98,7 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
 def _report(options: argparse.Namespace, report: Report, say: Say) -> None:
     from msgspec import json  # noqa: PLC0415  as above
 
-    from xenoglot.providers.probe.report import lines, no_dialect  # noqa: PLC0415
+    from xenoglot.providers.probe.findings import lines, no_dialect  # noqa: PLC0415
 
     if options.json:
         say(json.encode(report).decode())

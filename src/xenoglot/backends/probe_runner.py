@@ -17,10 +17,10 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.model.failure import Failure, kind_of_status
 from xenoglot.policy.failure_policy import judge
-from xenoglot.providers.auth import authorizer
 from xenoglot.providers.probe.exchange import ProbeResponse
 from xenoglot.providers.probe.findings import Report
 from xenoglot.providers.probe.runner import probe
+from xenoglot.providers.provider import authorizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.gateway.config.file_permissions import secret_places
 from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, render_config, validate_answers
 from xenoglot.providers import catalog
-from xenoglot.providers.endpoint_urls import endpoint_of, required_settings
+from xenoglot.providers.provider import endpoint_of, required_settings
 
 if TYPE_CHECKING:
     import argparse

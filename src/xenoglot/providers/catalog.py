@@ -15,8 +15,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.target import Target
 from xenoglot.entry_points import PluginEntry, entries
 from xenoglot.errors import ConfigurationError
-from xenoglot.providers.endpoint_urls import required_settings
-from xenoglot.providers.provider import Provider
+from xenoglot.providers.provider import Provider, required_settings
 from xenoglot.text import registry
 
 if TYPE_CHECKING:

@@ -1,12 +1,21 @@
-"""The fields of a provider row: URLs, dialects, authentication and quirks."""
+"""The fields of a provider row (URLs, dialects, authentication, quirks), its base URLs and authentication."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSONObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from xenoglot.codec.dialect import Dialect, Headers
+
 
 AuthForm: TypeAlias = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"]
 """How a key is shown: as `authorization: Bearer KEY`, or alone in the header of that name."""
@@ -85,3 +94,61 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prices: str | None = None
     note: str = ""
     sources: dict[str, str] = field(default_factory=dict)
+
+
+def authorizer(form: AuthForm | None, dialect: Dialect) -> Callable[[str | None], Headers]:
+    """Return what gives the headers of a server of `dialect` that wants its key as `form`."""
+    return dialect.authorize if form is None else partial(_headers, form, dialect)
+
+
+def _headers(form: AuthForm, dialect: Dialect, key: str | None) -> Headers:
+    """Return the headers that the dialect sends without a key, such as its version, and the key."""
+    others = tuple(dialect.authorize(None))
+    if key is None or form == "none":
+        return others
+    return (*others, ("authorization", f"Bearer {key}") if form == "bearer" else (form, key))
+
+
+_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+"""A part of the name of a host or one segment of a path; nothing that leads elsewhere."""
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def endpoint_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
+    """Return the face that speaks `dialect`; without one, the first.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    for face in row.faces:
+        if dialect in (None, face.dialect):
+            return face
+    spoken = ", ".join(dict.fromkeys(face.dialect for face in row.faces))
+    raise ConfigurationError(f"`{row.name}` does not speak `{dialect}`; it speaks {spoken}")
+
+
+def required_settings(face: ProviderEndpoint) -> tuple[str, ...]:
+    """Return the names of the settings that an address needs."""
+    return tuple(dict.fromkeys(_BRACES.findall(face.base_url)))
+
+
+def value_of(row: Provider, name: str, said: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """Return what stands for a setting: what was said, what the environment has, the usual; in this order.
+
+    Raises:
+        ConfigurationError: there is nothing, or nothing that can stand in an address.
+    """
+    setting = row.settings[name]
+    value = said.get(name) or environ.get(setting.env or "") or setting.default
+    if not value:
+        place = f", or set the environment variable {setting.env}" if setting.env else ""
+        raise ConfigurationError(f"required by `{row.name}`, {setting.title}: write it here{place}")
+    if not _VALUE.fullmatch(value):
+        raise ConfigurationError(f"found `{value[:60]}`; expected {setting.title}: letters, digits, `.`, `_` and `-`")
+    return value
+
+
+def base_url(face: ProviderEndpoint, values: Mapping[str, str]) -> str:
+    """Return the address, every setting in its place."""
+    return _BRACES.sub(lambda found: values[found[1]], face.base_url)

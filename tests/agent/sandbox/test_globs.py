@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent.sandbox.gitignore import MOST_RULES, Ignored
-from xenoglot.agent.sandbox.globs import compiled, matches
+from xenoglot.agent.sandbox.globs import MOST_RULES, Ignored, compiled, matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

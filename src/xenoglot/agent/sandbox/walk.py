@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from xenoglot.agent.sandbox.gitignore import LONGEST_FILE, Ignored
+from xenoglot.agent.sandbox.globs import LONGEST_FILE, Ignored
 from xenoglot.agent.sandbox.workspace import WorkspaceError
 
 if TYPE_CHECKING:

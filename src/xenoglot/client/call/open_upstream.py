@@ -22,8 +22,7 @@ from xenoglot.codec.target import Target, TargetRule, Targets
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog
-from xenoglot.providers.auth import authorizer
-from xenoglot.providers.endpoint_urls import base_url, endpoint_of, required_settings, value_of
+from xenoglot.providers.provider import authorizer, base_url, endpoint_of, required_settings, value_of
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:

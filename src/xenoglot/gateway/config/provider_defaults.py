@@ -15,7 +15,7 @@ from xenoglot.gateway.config.extra_endpoints import check_extra_endpoints, defau
 from xenoglot.gateway.config.local_models import check_syntax
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.providers import catalog
-from xenoglot.providers.endpoint_urls import base_url, endpoint_of, required_settings, value_of
+from xenoglot.providers.provider import base_url, endpoint_of, required_settings, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,7 +20,7 @@ from xenoglot.gateway.config.proxies import proxy_of
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.media.inline_images import fetching, inlined
 from xenoglot.gateway.process.shared_resources import SharedResources
-from xenoglot.providers.auth import authorizer
+from xenoglot.providers.provider import authorizer
 from xenoglot.store.location import OFF, open_store
 from xenoglot.store.sqlite import Memory
 
