@@ -17,6 +17,7 @@ import pytest
 import xenoglot
 from tests.gateway.running_gateway import TIMEOUT, config_for, run_gateway
 from xenoglot.backends.scripted import Scripted
+from xenoglot.errors import EXTRAS
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.model.content import Text
@@ -220,19 +221,39 @@ def test_every_mistake_of_a_file_has_its_line(tmp_path: Path) -> None:
     )
 
 
+TO_LOCALHOST = '[upstreams.main]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9"\n'
+
+
 @pytest.mark.parametrize(
-    ("package", "command", "extra"),
+    ("package", "command", "file", "where"),
     [
-        pytest.param("httptools", "serve", "gateway", id="server"),
-        pytest.param("httptools", "ask --upstream http://localhost --model m hello", "gateway", id="transport"),
+        pytest.param("shtab", "completion bash", "", "", id="terminal"),
+        pytest.param("json_repair", "parse --repair", "", "", id="structured"),
+        pytest.param("mcp", "chat --mcp FILE", '{"mcpServers": {"a": {"command": "true"}}}', "", id="mcp"),
+        pytest.param(
+            "jsonschema_rs",
+            "serve --config FILE",
+            f"{TO_LOCALHOST}emulate = {{ check = true }}",
+            "FILE: upstreams.main.emulate.check: ",
+            id="checked-answers",
+        ),
+        pytest.param(
+            "asyncpg", "serve --config FILE", f'{TO_LOCALHOST}[store]\nurl = "postgresql://h/d"', "", id="postgres"
+        ),
+        pytest.param("redis", "serve --config FILE", f'{TO_LOCALHOST}[limits]\nstore = "redis"', "", id="redis"),
     ],
 )
-def test_a_missing_extra_is_named(package: str, command: str, extra: str) -> None:
+def test_a_missing_extra_is_answered_with_the_command_to_paste(
+    package: str, command: str, file: str, where: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_text(file, encoding="utf-8")
     without = (
         f"import sys; sys.modules[{package!r}] = None; from xenoglot.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    done = xenoglot_does(*command.split(), program=(sys.executable, "-c", without))
-    assert done == Done(2, "", f"xenoglot: `{package}` is not installed: this needs the extra `{extra}` of xenoglot\n")
+    done = xenoglot_does(*command.replace("FILE", str(path)).split(), program=(sys.executable, "-c", without))
+    told = f"{where.replace('FILE', str(path))}{package} is not installed: pip install 'xenoglot[{EXTRAS[package]}]'"
+    assert done == Done(2, "", f"xenoglot: {told}\n")
 
 
 # -- translate

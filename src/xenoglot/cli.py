@@ -26,7 +26,7 @@ from xenoglot.codec import loss
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.dialect_registry import names
-from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
+from xenoglot.errors import EXTRAS, ConfigurationError, LossError, WireError, XenoglotError, missing_extra
 from xenoglot.launching import commands as launching
 from xenoglot.providers import list_command
 from xenoglot.terminal import ask_command, chat_command, pull_command
@@ -56,17 +56,6 @@ REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": loss.ta
 
 _STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65536
-_EXTRAS = {
-    "httptools": "gateway",
-    "xllamacpp": "local",
-    "prompt_toolkit": "terminal",
-    "rich": "terminal",
-    "shtab": "terminal",
-    "genai_prices": "prices",
-    "mcp": "mcp",
-    "ray": "ray",
-}
-"""Packages that not everybody installs -> the extra that brings each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  one for each way to end
@@ -80,9 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  one f
     except XenoglotError as error:
         return _complain(str(error))
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
+        if error.name not in EXTRAS:
             raise
-        return _complain(f"`{error.name}` is not installed: this needs the extra `{_EXTRAS[error.name]}` of xenoglot")
+        return _complain(missing_extra(error.name))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

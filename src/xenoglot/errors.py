@@ -218,6 +218,30 @@ class ConfigurationError(XenoglotError):
     """A setting is wrong."""
 
 
+EXTRAS = {
+    "asyncpg": "postgres",
+    "genai_prices": "prices",
+    "json_repair": "structured",
+    "jsonschema_rs": "structured",
+    "mcp": "mcp",
+    "prompt_toolkit": "terminal",
+    "python_multipart": "gateway",
+    "ray": "ray",
+    "redis": "redis",
+    "rich": "terminal",
+    "shtab": "terminal",
+    "transformers": "transformers",
+    "uvloop": "gateway",
+    "xllamacpp": "local",
+}
+"""Optional package -> the extra of xenoglot that installs it."""
+
+
+def missing_extra(package: str) -> str:
+    """Return the message for an optional package that is not installed; it ends with the command to paste."""
+    return f"{package} is not installed: pip install 'xenoglot[{EXTRAS[package]}]'"
+
+
 def whereabouts(error: BaseException) -> str:
     """Return where `error` came from and of which class it is. Its text is left out: it may quote what was said."""
     links: list[str] = []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.tree import ROOT, SOURCES
+from xenoglot.errors import EXTRAS as EXTRA_OF
 
 # What a user installs, all extras together. A new one needs its reason in docs/dependencies.md and a change here.
 MOST_DEPENDENCIES = 16
@@ -18,6 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 GROUPS: dict[str, list[str]] = PROJECT["dependency-groups"]
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+ALL: list[str] = EXTRAS.pop("all")
 RUNTIME: list[str] = [*PROJECT["project"]["dependencies"], *(name for names in EXTRAS.values() for name in names)]
 # Whoever wants `transformers` has PyTorch of their own choice beside it, and `ray` is for several machines: no
 # environment of ours installs either to run.
@@ -39,6 +41,11 @@ INSTALLS = re.compile(
 )
 # The hashes are checked, or there is nothing to fetch.
 SAFE = ("--require-hashes", "--no-index")
+# What pages tell users to type for Xenoglot itself, and nothing else: a release has no hash before it exists.
+OWN = re.compile(
+    r"(?:pip install|uv tool (?:install|upgrade|uninstall)) (?:--upgrade )?"
+    r"'?xenoglot(?:\[[a-z,]+\])?(?![\w.\[-])'?(?!'|\s+['\"\w.-])"
+)
 # The system's own packages are checked by its package manager, and not the project's to pin: what a person is told to
 # install, and the terminal of the tests.
 TOLD = {
@@ -63,10 +70,12 @@ def entries(lock: Path) -> list[str]:
 def unpinned_installs(path: Path, text: str) -> list[str]:
     """The lines that install something without checking a hash; a line broken by a backslash is one line."""
     told = TOLD.get(path.relative_to(ROOT).as_posix())
+    own = OWN if path.suffix == ".md" else re.compile(r"(?!)")
     return [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for line in text.replace("\\\n", " ").splitlines()
-        if INSTALLS.search(line.replace(told, "") if told else line) and not any(flag in line for flag in SAFE)
+        if INSTALLS.search(own.sub("", line.replace(told, "") if told else line))
+        and not any(flag in line for flag in SAFE)
     ]
 
 
@@ -77,7 +86,8 @@ def test_r1_every_install_checks_hashes() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "pip install xenoglot",
+        "pip install xenoglot-more",
+        "pip install 'xenoglot[all]' requests",
         "python -m pip install --upgrade pip",
         "uv sync --extra local",
         "\t@$(PIP) install -e .",
@@ -86,6 +96,12 @@ def test_r1_every_install_checks_hashes() -> None:
 )
 def test_r1_an_unpinned_install_is_seen(line: str) -> None:
     assert unpinned_installs(ROOT / "README.md", line) == [f"README.md: {line.strip()}"]
+
+
+def test_r1_only_a_page_may_name_the_release_without_a_hash() -> None:
+    line = "pip install --upgrade 'xenoglot[all]'"
+    assert unpinned_installs(ROOT / "README.md", line) == []
+    assert unpinned_installs(ROOT / "Makefile", line) == [f"Makefile: {line}"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -104,6 +120,21 @@ def test_r1_locks_hold_what_the_project_names(lock: Path) -> None:
 
 def test_r1_the_build_requirement_is_the_locked_one() -> None:
     assert PROJECT["build-system"]["requires"] == GROUPS["build"]
+
+
+def test_all_extras_are_those_that_are_locked() -> None:
+    assert [f"xenoglot[{','.join(sorted(LOCKED_EXTRAS))}]"] == ALL
+
+
+def test_every_optional_package_has_the_extra_that_installs_it() -> None:
+    brought = {extra: {distribution(name).replace("-", "_") for name in names} for extra, names in EXTRAS.items()}
+    assert brought == {extra: {name for name, of in EXTRA_OF.items() if of == extra} for extra in brought}
+
+
+def test_one_module_words_what_is_not_installed() -> None:
+    """The engine's child process imports nothing of ours, so it repeats the sentence; a test of its own compares it."""
+    own = {"errors.py", "server_main.py"}
+    assert [str(path) for path in SOURCES if path.name not in own and "xenoglot[" in path.read_text("utf-8")] == []
 
 
 def test_r1_direct_dependencies_are_few_and_explained() -> None:

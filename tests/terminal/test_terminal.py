@@ -505,7 +505,7 @@ def test_the_embedded_model_answers(home: Path) -> None:
 def test_a_terminal_needs_the_extra(home: Path) -> None:
     (home / "rich.py").write_text("raise ModuleNotFoundError(name='rich')\n", encoding="utf-8")
     with Terminal([XENOGLOT, "chat"], home=home, environ={"PYTHONPATH": str(home)}) as terminal:
-        told = "xenoglot: `rich` is not installed: this needs the extra `terminal` of xenoglot\n[exit code 2]"
+        told = "xenoglot: rich is not installed: pip install 'xenoglot[terminal]'\n[exit code 2]"
         assert terminal.until(r"exit code") == told
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from xenoglot.errors import ConfigurationError
+from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.store.queries import LARGE, Statement, migrate
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
@@ -38,8 +38,7 @@ class Postgres(SQLStore):
         try:
             import asyncpg  # noqa: PLC0415  an extra
         except ImportError:
-            message = "a store in PostgreSQL needs asyncpg: `pip install xenoglot[postgres]`"
-            raise ConfigurationError(message) from None
+            raise ConfigurationError(missing_extra("asyncpg")) from None
         self._asyncpg = asyncpg
         self._url = url
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None

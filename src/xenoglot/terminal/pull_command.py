@@ -38,8 +38,10 @@ def download_missing(config: Config) -> None:
     if not config.has_embedded or (config.embedded is not None and config.embedded.gguf is not None):
         return
     from xenoglot.engine.server import weights  # noqa: PLC0415  only where it is embedded
+    from xenoglot.engine.server.server_process import require_runtime  # noqa: PLC0415
 
     if weights.locate() is None:
+        require_runtime()
         from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  only now
 
         download(weights.SMOLLM2, progress_bar())

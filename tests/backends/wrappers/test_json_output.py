@@ -478,7 +478,9 @@ async def test_tokens_are_counted_of_what_is_asked() -> None:
 def test_checks_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     JSONBackend(Scripted(response_of(GOOD)), Emulate(schema="tool"))
-    with pytest.raises(ConfigurationError, match=r"^answers cannot be checked: install `xenoglot\[structured\]`$"):
+    with pytest.raises(
+        ConfigurationError, match=r"^jsonschema_rs is not installed: pip install 'xenoglot\[structured\]'$"
+    ):
         JSONBackend(Scripted(response_of(GOOD)), Emulate(check=True))
 
 

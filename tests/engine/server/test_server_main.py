@@ -25,6 +25,7 @@ from tests.engine.worker_process import (
 )
 from xenoglot.engine.server.server_process import COMMAND
 from xenoglot.engine.server.weights import Weights
+from xenoglot.errors import missing_extra
 
 GOOD = configuration(Weights(path=Path("/there/is/no/model.gguf"), name="none"))
 SHAPE = (
@@ -99,7 +100,7 @@ def test_a_truncated_model_is_refused(tmp_path: Path, weights: Weights) -> None:
 def test_says_what_to_install_where_the_runtime_is_missing() -> None:
     with worker([PYTHON, "-S", *COMMAND[1:]]) as process:
         report = json.loads(send_line(process, line(GOOD)))
-    assert report == {"error": "runtime", "message": "xllamacpp is not installed: pip install 'xenoglot[local]'"}
+    assert report == {"error": "runtime", "message": missing_extra("xllamacpp")}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from xenoglot.codec.glob import matches
-from xenoglot.errors import ConfigurationError
+from xenoglot.errors import ConfigurationError, missing_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,7 +105,7 @@ class Prices:
         self._overrides = dict(own or {})
         self._packaged = packaged is not False
         if packaged and not _installed():
-            raise ConfigurationError("there is no table of prices: install `xenoglot[prices]`")
+            raise ConfigurationError(missing_extra("genai_prices"))
 
     def cost(
         self,

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -21,6 +22,7 @@ from msgspec import Struct
 
 from xenoglot.engine.admission import LONGEST_LINE, LONGEST_WAIT_SECONDS
 from xenoglot.engine.errors import StartError
+from xenoglot.errors import ConfigurationError, missing_extra
 
 if TYPE_CHECKING:
     from xenoglot.engine.server.weights import Weights
@@ -31,6 +33,16 @@ DEFAULT_CONTEXT: Final = 8192
 LONGEST_SOCKET_PATH: Final = 100  # sun_path holds 104 to 108 bytes: https://man7.org/linux/man-pages/man7/unix.7.html
 LEAVE_SECONDS: Final = 2.0
 TAIL_BYTES: Final = 4096
+
+
+def require_runtime() -> None:
+    """Make sure that the runtime is installed, before weights are downloaded for it.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    if find_spec("xllamacpp") is None:
+        raise ConfigurationError(missing_extra("xllamacpp"))
 
 
 def usable_cores() -> int:

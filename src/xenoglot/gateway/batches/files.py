@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.batch import PARTS, StoredFile
-from xenoglot.errors import FailureError, WireError
+from xenoglot.errors import FailureError, WireError, missing_extra
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, ORDERS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.http.application import BodyTooLargeError, StreamedBody
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NO_FORMS: Final = Failure(
     kind="unsupported",
-    message="a file comes as a form, and to read one the gateway needs `pip install xenoglot[gateway]`",
+    message=f"the gateway cannot read forms: {missing_extra('python_multipart')}",
 )
 
 PIECE: Final = 256 * 1024

@@ -19,7 +19,7 @@ from collections import deque
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from xenoglot.errors import ConfigurationError
+from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.gateway.limits import redis_scripts as script
 from xenoglot.gateway.limits.limiter import UNLIMITED, MemoryLimiter
 from xenoglot.gateway.limits.redis_timeout import SilenceTimeout
@@ -279,8 +279,7 @@ class RedisClient:
             from redis.backoff import NoBackoff  # noqa: PLC0415
             from redis.exceptions import RedisError  # noqa: PLC0415
         except ImportError:
-            message = "limits that gateways share need redis-py: `pip install xenoglot[redis]`"
-            raise ConfigurationError(message) from None
+            raise ConfigurationError(missing_extra("redis")) from None
         self.errors: tuple[type[Exception], ...] = (RedisError, OSError, TimeoutError)
         pool = redis.BlockingConnectionPool.from_url(
             _spelled(url),

@@ -16,7 +16,7 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.server import weights
-from xenoglot.engine.server.server_process import Settings
+from xenoglot.engine.server.server_process import Settings, require_runtime
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.local_models import EMBEDDED, EMBEDDING, MODELS, Embedded, backend_of
 from xenoglot.gateway.config.schema import join
@@ -84,6 +84,7 @@ async def build_engine(settings: Embedded, transport: Transport) -> Engine:
     """Return the backend of the embedded model, its weights fetched where this machine has none yet."""
     found = weights.locate() if settings.gguf is None else weights.from_path(settings.gguf)
     if found is None:
+        require_runtime()
         found = await asyncio.to_thread(weights.fetch, progress=_tell)
     return Engine(found, engine_settings(settings, "embedded"), transport=transport, name=settings.name)
 

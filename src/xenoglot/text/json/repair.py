@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self, SupportsIndex
 
 from xenoglot.codec.json.json_io import decode_json, to_text
-from xenoglot.errors import ConfigurationError, WireError
+from xenoglot.errors import ConfigurationError, WireError, missing_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ def require() -> None:
     try:
         import json_repair  # noqa: F401, PLC0415  an extra
     except ImportError:
-        raise ConfigurationError("arguments cannot be mended: install `xenoglot[structured]`") from None
+        raise ConfigurationError(missing_extra("json_repair")) from None
 
 
 def repaired(text: str, schema: JSON = None) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 
 from xenoglot.codec.json.json_io import decode_json, to_text
-from xenoglot.errors import ConfigurationError, WireError
+from xenoglot.errors import ConfigurationError, WireError, missing_extra
 from xenoglot.text.json.schema_cost import too_costly
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def require() -> None:
     try:
         import jsonschema_rs  # noqa: F401, PLC0415  an extra
     except ImportError:
-        raise ConfigurationError("answers cannot be checked: install `xenoglot[structured]`") from None
+        raise ConfigurationError(missing_extra("jsonschema_rs")) from None
 
 
 class JSONSchema:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from xenoglot.errors import ConfigurationError
+from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.model.json import JSONObject
 from xenoglot.tools.mcp.results import output_of, resource_output
 from xenoglot.tools.tool_output import ToolError
@@ -88,6 +88,9 @@ class McpSession:
         except asyncio.CancelledError:
             self.opened.cancel()
             raise
+        except ConfigurationError as error:
+            if not self.opened.done():
+                self.opened.set_exception(error)
         except Exception as error:  # noqa: BLE001  of servers and their transports: whatever they raise
             if not self.opened.done():
                 self.opened.set_exception(ConfigurationError(f"{self.title} {self._unopened(error)}"))
@@ -135,7 +138,10 @@ class McpSession:
         return resource_output(_plain(await self._answered(self._connected().read_resource(uri))))
 
     async def _open(self, stack: AsyncExitStack) -> Client:
-        from mcp import Client  # noqa: PLC0415  an extra, and it takes a second
+        try:
+            from mcp import Client  # noqa: PLC0415  an extra, and it takes a second
+        except ModuleNotFoundError:
+            raise ConfigurationError(missing_extra("mcp")) from None
 
         logging.getLogger("mcp").addHandler(_DISCARD)
         client = Client(
