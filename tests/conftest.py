@@ -26,9 +26,12 @@ providers._get_local_constants = lambda: providers._local_constants
 
 @pytest.fixture(scope="session", autouse=True)
 def data_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """Have gateways keep things where only this run looks."""
+    """Have gateways keep things, and find a configuration, where only this run looks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
+        for name in ("XENOGLOT_CONFIG", "XENOGLOT_UPSTREAM", "XENOGLOT_MODEL"):
+            patch.delenv(name, raising=False)
         yield
 
 

@@ -148,11 +148,6 @@ MISUSES = [
         id="config-and-upstream",
     ),
     pytest.param(
-        "ask --upstream http://localhost hello",
-        "`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them\n",
-        id="ask-without-model",
-    ),
-    pytest.param(
         "serve --gguf /nowhere.gguf --port 0",
         "`--gguf`: the model file cannot be read (No such file or directory); expected the path of a GGUF file\n",
         id="no-weights",

@@ -90,6 +90,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         return int(over.code or 0)
     options.arguments = sys.argv[1:] if arguments is None else arguments
     _show_what_cannot_be_shown()
+    if getattr(options, "finds_defaults", False):
+        model_selection.find_defaults(options, os.environ, Path())
+        if options.found is not None:  # the worker processes are told which file it is
+            options.arguments = [*options.arguments, "--config", options.config]
     run: Callable[[argparse.Namespace], int] = options.run
     if run is not _serve:  # all others say themselves what a person is to know
         logging.getLogger("xenoglot").addHandler(logging.NullHandler())
@@ -150,14 +154,14 @@ def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
     serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the keys clients must show")
     model_selection.add_python(serve)
     serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
-    model_selection.add_upstream(serve)
+    model_selection.add_upstream(serve, serves=True)
     model_selection.add_preserve(serve, "on loopback: for clients of another dialect than the upstream's")
     model_selection.add_also(serve)
     serve.set_defaults(run=_serve)
 
     models = commands.add_parser("models", help="list the models that can be asked for")
     model_selection.add_config(models)
-    model_selection.add_upstream(models)
+    model_selection.add_upstream(models, serves=True)
     models.set_defaults(run=_models)
 
 

@@ -230,6 +230,7 @@ EXTRAS = {
     "redis": "redis",
     "rich": "terminal",
     "shtab": "terminal",
+    "tomlkit": "terminal",
     "transformers": "transformers",
     "uvloop": "gateway",
     "xllamacpp": "local",

@@ -1,9 +1,11 @@
-"""Which model a command asks: the flags that say it, and the configuration that they stand for."""
+"""Selects the model of a command: flags, environment variables, a configuration file, the built-in model."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,8 +13,9 @@ from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from xenoglot.backends.backend import Backend
     from xenoglot.client.results.costs import Prices
@@ -37,6 +40,11 @@ FLAGS = (
 )
 """What flags may say that a configuration file can say."""
 
+UPSTREAM_VARIABLE, MODEL_VARIABLE, CONFIG_VARIABLE = "XENOGLOT_UPSTREAM", "XENOGLOT_MODEL", "XENOGLOT_CONFIG"
+
+MOST_LISTED = 20
+"""Models that an error lists."""
+
 _BESIDE = ("host", "port", "workers")
 """Those of them that may stand beside a file."""
 
@@ -46,11 +54,17 @@ _BESIDE_PYTHON = ("host", "port", "client_key_env", "text_syntax")
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the flag that names a configuration file."""
-    parser.add_argument("--config", metavar="FILE", help="a TOML file that names upstreams and models")
+    parser.add_argument(
+        "--config", metavar="FILE", help="configuration file (default: ./xenoglot.toml, then the user's config.toml)"
+    )
 
 
-def add_upstream(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say who answers; without any of them, the embedded model does."""
+def add_upstream(parser: argparse.ArgumentParser, *, serves: bool = False) -> None:
+    """Add the flags that choose the server; without any of them see `find_defaults`.
+
+    A command that `serves` requests no model of its own, so `XENOGLOT_MODEL` is not for it beside a file.
+    """
+    parser.set_defaults(finds_defaults=True, serves=serves)
     parser.add_argument(
         "--upstream",
         metavar="URL",
@@ -80,6 +94,51 @@ def add_price(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def find_defaults(options: argparse.Namespace, environ: Mapping[str, str], folder: Path) -> None:
+    """Set the options that no flag sets: from the environment, from a configuration file, from `PROVIDER/MODEL`.
+
+    The first that names a server applies: flags, `XENOGLOT_UPSTREAM`, `XENOGLOT_CONFIG`, `./xenoglot.toml`, the user's
+    file, the provider in `--model PROVIDER/MODEL`. If none does, the built-in model answers.
+
+    Raises:
+        ConfigurationError: `./xenoglot.toml` needs to be trusted, see `gateway.config.discovery`.
+    """
+    options.found = None
+    if any(getattr(options, name, None) is not None for name in ("python", "gguf", "gateway")):
+        return
+    model = options.model or environ.get(MODEL_VARIABLE) or None
+    named = getattr(options, "config", None)
+    if options.upstream is None and named is None:
+        options.upstream = environ.get(UPSTREAM_VARIABLE) or None
+    if options.upstream is None and named is None:
+        options.config = named = environ.get(CONFIG_VARIABLE) or _found_config(options, environ, folder)
+    if options.upstream is None and named is None and model is not None:
+        options.upstream, model = _provider_and_model(model)
+    if options.model is not None or (options.upstream if named is None else not options.serves):
+        options.model = model
+
+
+def _found_config(options: argparse.Namespace, environ: Mapping[str, str], folder: Path) -> str | None:
+    from xenoglot.gateway.config.discovery import check_found, find_config  # noqa: PLC0415  only commands that use a model
+
+    found = find_config(environ, folder)
+    if found is None:
+        return None
+    check_found(found, environ)
+    options.found = found.path
+    if found.local:
+        print(f"xenoglot: using {found.path.name} of this directory", file=sys.stderr)  # noqa: T201  a user must know
+    return str(found.path)
+
+
+def _provider_and_model(name: str) -> tuple[str | None, str]:
+    """Split `openai/gpt-x` into provider and model; a name without a known provider has none."""
+    from xenoglot.providers import catalog  # noqa: PLC0415  only where a name has to be resolved
+
+    provider, slash, model = name.partition("/")
+    return (provider, model) if slash and model and provider in catalog.names() else (None, name)
+
+
 class ModelSelection(NamedTuple):
     """The model that a command uses.
 
@@ -101,11 +160,44 @@ def chosen(options: argparse.Namespace, *, ready: bool = True) -> ModelSelection
     from xenoglot.gateway.process.gateway_backend import open_gateway_backend  # noqa: PLC0415  `translate` must not need the extra
 
     backend = load_python_backend(options)
+    if getattr(options, "config", None) is not None:  # the name is the request's: the file keeps its own
+        options = argparse.Namespace(**{**vars(options), "model": None})
     config = config_of(options)
     embedded = backend is None and options.upstream is None and getattr(options, "config", None) is None
     return ModelSelection(
         config, partial(open_gateway_backend, config, ready=ready, own=backend), backend is not None, embedded
     )
+
+
+def default_model(chosen: ModelSelection) -> str:
+    """Return the model to request if none is named: the first in the file, or the only one of the server.
+
+    Raises:
+        ConfigurationError: the server has several models, or lists none.
+        FailureError: the server cannot be asked.
+    """
+    if chosen.python_backend or chosen.embedded:
+        return ANY_MODEL
+    first = next((model.name for model in chosen.config.models if "*" not in model.name), None)
+    if first is not None:
+        return first
+    names = asyncio.run(_listed(chosen))
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise ConfigurationError(f"the server lists no models: name one with `--model` or `{MODEL_VARIABLE}`")
+    more = ", ..." if len(names) > MOST_LISTED else ""
+    raise ConfigurationError(
+        f"the server has {len(names)} models: name one with `--model` or `{MODEL_VARIABLE}`: "
+        f"{', '.join(names[:MOST_LISTED])}{more}"
+    )
+
+
+async def _listed(chosen: ModelSelection) -> Sequence[str]:
+    from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only where a server is asked
+
+    async with AsyncClient(chosen.open) as client:
+        return [model.id for model in await client.models()]
 
 
 def load_python_backend(options: argparse.Namespace) -> Backend | None:
@@ -177,9 +269,20 @@ def config_of(options: argparse.Namespace) -> Config:
         flags.pop("text_syntax", None)  # it is the backend's, see `own_backend`
     path = getattr(options, "config", None)
     if path is None:
+        if options.upstream is None and _is_embedded(options.model):
+            flags.pop("model", None)
         return from_flags(os.environ, **flags)
     clashing = [name for name in flags if name not in _BESIDE]
     if clashing:
-        flag = clashing[0].replace("_", "-")
-        raise ConfigurationError(f"`--{flag}` and `--config` exclude each other: write it into the file")
+        flag, file = clashing[0].replace("_", "-"), "--config" if getattr(options, "found", None) is None else path
+        raise ConfigurationError(f"`--{flag}` and `{file}` exclude each other: write it into the file")
     return load(path, os.environ, **flags)
+
+
+def _is_embedded(model: str | None) -> bool:
+    """Whether the name is that of the built-in model, which needs no server."""
+    if model is None:
+        return False
+    from xenoglot.gateway.process.engines import USUAL_NAME  # noqa: PLC0415  only where a name has to be resolved
+
+    return model in (USUAL_NAME, ANY_MODEL)

@@ -291,7 +291,6 @@ def test_a_budget_is_one_for_the_whole_session(
         pytest.param(["go", "--read-only", "--allow-shell"], "exclude each other", id="contradiction"),
         pytest.param(["go", "--max-rounds", "0"], "at least 1", id="no-rounds"),
         pytest.param(["go", "--max-cost", "nan"], "0 or more", id="odd-cost"),
-        pytest.param(["go", "--upstream", "openai"], "`--model` is needed", id="no-model"),
         pytest.param(["go", "--mcp", "servers.json"], "`--allow-mcp`", id="mcp-and-nobody-to-ask"),
         pytest.param([" "], "nothing to do", id="empty"),
     ],

@@ -146,9 +146,9 @@ def _chosen(options: argparse.Namespace) -> model_selection.ModelSelection:
     """Return the model; `--model` is not configured: each request names one, and `/model` may change it."""
     if options.python is not None or (options.config is None and options.upstream is None):
         return model_selection.chosen(options)
-    if options.config is None and options.model is None:
-        raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models` lists them")
-    return model_selection.chosen(argparse.Namespace(**{**vars(options), "model": None}))
+    found = model_selection.chosen(argparse.Namespace(**{**vars(options), "model": None}))
+    options.model = options.model or model_selection.default_model(found)
+    return found
 
 
 def _permissions(options: argparse.Namespace, *, can_ask: bool) -> Permissions:

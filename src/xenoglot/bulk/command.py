@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from xenoglot import model_selection
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
+    from xenoglot.backends.batch_lines import BatchLine
     from xenoglot.bulk.run import ProgressBar
 
 FAILED: Final = 1
@@ -65,7 +66,6 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Pro
 
 
 def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -> int:
-    from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415
     from xenoglot.bulk.input_scan import scan_input  # noqa: PLC0415
     from xenoglot.bulk.journal import Journal  # noqa: PLC0415  only this command needs them
     from xenoglot.bulk.run import BatchPlan, run_batch  # noqa: PLC0415
@@ -73,8 +73,7 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
 
     _check(options)
     chosen = model_selection.chosen(options)
-    any_name = chosen.python_backend or chosen.embedded
-    read = partial(decode_line, dialect=options.lines, model=model_selection.ANY_MODEL if any_name else options.model)
+    read = _reader(chosen, options)
     rules = RunnerSettings(
         concurrency=options.concurrency,
         requests_per_minute=options.rpm,
@@ -106,6 +105,19 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
         print(f"{ending.stopped}; the same command goes on from here", file=sys.stderr)  # noqa: T201  as above
         return INTERRUPTED if ending.interrupted else UNFINISHED
     return FAILED if ending.failed else 0
+
+
+def _reader(chosen: model_selection.ModelSelection, options: argparse.Namespace) -> Callable[[bytes, int], BatchLine]:
+    """Return what decodes a line. The first line that names no model has the server asked for its only one."""
+    from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415  as above
+
+    default = cache(partial(model_selection.default_model, chosen))
+
+    def read(text: bytes, number: int) -> BatchLine:
+        line = decode_line(text, number, dialect=options.lines, model=options.model)
+        return line if "model" in line.body else decode_line(text, number, dialect=options.lines, model=default())
+
+    return read
 
 
 def _check(options: argparse.Namespace) -> None:

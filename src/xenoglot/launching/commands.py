@@ -21,6 +21,7 @@ def add_commands(commands: argparse._SubParsersAction[Any], parser: argparse.Arg
     """Add the commands to `parser`; each sets `run`: options -> exit code."""
     _add_run(commands)
     _add_init(commands)
+    _add_config(commands)
     completion = commands.add_parser(
         "completion",
         help="print a script by which a shell completes what is typed",
@@ -102,6 +103,44 @@ def _add_init(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--yes", action="store_true", help="do not prompt: use the defaults")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.set_defaults(run=_init)
+
+
+def _add_config(commands: argparse._SubParsersAction[Any]) -> None:
+    config = commands.add_parser(
+        "config",
+        help="show or change the configuration",
+        description="Show or change the configuration that the other commands use if no file is named.",
+    )
+    actions = config.add_subparsers(title="actions", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="print what is set and where it comes from, without keys")
+    model_selection.add_config(show)
+    show.add_argument("--all", action="store_true", help="print the defaults too")
+    setting = actions.add_parser(
+        "set",
+        help="set values in the file, keeping its comments",
+        description="Set values in ./xenoglot.toml if it exists, else in the user's file, as in: "
+        "xenoglot config set upstreams.main.provider groq server.port 9000",
+    )
+    setting.add_argument("values", nargs="+", metavar="KEY VALUE", help="keys as in the file: models[0].name")
+    setting.add_argument("--user", action="store_true", help="change the user's file even if ./xenoglot.toml exists")
+    setting.add_argument("--config", metavar="FILE", help="change this file")
+    actions.add_parser("path", help="print the path of the file that is used")
+    trust = actions.add_parser(
+        "trust",
+        help="trust ./xenoglot.toml as it is now",
+        description="Trust a file of the current directory as it is now: it may send keys and prompts to the "
+        "hosts that it names. After a change it has to be trusted again.",
+    )
+    trust.add_argument("file", nargs="?", metavar="FILE", default="xenoglot.toml", help="default: ./xenoglot.toml")
+    for name, action in actions.choices.items():
+        action.set_defaults(run=partial(_config, action=name))
+
+
+def _config(options: argparse.Namespace, action: str) -> int:
+    from xenoglot.launching import config_command  # noqa: PLC0415  only this command needs it
+
+    do = {"set": config_command.set_values, "show": config_command.show, "path": config_command.path}
+    return do.get(action, config_command.trust)(options, partial(print, flush=True))
 
 
 def _pass_the_rest(parser: argparse.ArgumentParser) -> None:

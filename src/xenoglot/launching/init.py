@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.redaction import for_log
 from xenoglot.errors import ConfigurationError, XenoglotError
+from xenoglot.gateway.config.discovery import trust
 from xenoglot.gateway.config.file_permissions import secret_places
 from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, render_config, validate_answers
 from xenoglot.providers import catalog
@@ -103,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
             f"{place}: looks like a secret, which the file must not contain: name an environment variable instead"
         )
     _write(path, render_config(answers), force=options.force or ask is not None)
+    trust(path, os.environ)
     _say(f"Wrote {path}. Start the gateway with `xenoglot serve --config {path}`.")
     for name in (answers.client_key_env, answers.upstream.key_env if answers.upstream else None):
         if name and not os.environ.get(name):

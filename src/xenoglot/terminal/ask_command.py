@@ -31,14 +31,13 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     ask.add_argument("--max-tokens", type=int, default=LONGEST_ANSWER, help=f"the longest answer ({LONGEST_ANSWER})")
     ask.add_argument("--temperature", type=float, help="how daring the choice of words is")
     ask.add_argument("--json", action="store_true", help="print the whole answer as one line of JSON")
+    model_selection.add_config(ask)
     model_selection.add_upstream(ask)
     model_selection.add_python(ask)
     ask.set_defaults(run=_ask)
 
 
 def _ask(options: argparse.Namespace) -> int:
-    if options.upstream is not None and options.model is None:
-        raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
     if options.max_tokens < 1:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
     from xenoglot.terminal.pull_command import download_missing  # noqa: PLC0415  only this command needs it
@@ -47,6 +46,7 @@ def _ask(options: argparse.Namespace) -> int:
     prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
     if chosen.embedded:
         download_missing(chosen.config)
+    options.model = options.model or model_selection.default_model(chosen)
     reply = asyncio.run(_answer(chosen, _question(prompt, options), options))
     for line in loss.lines(reply.losses):
         print(line, file=sys.stderr)
@@ -73,7 +73,7 @@ async def _answer(chosen: model_selection.ModelSelection, question: Message, opt
     said: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     canvas = PlainRenderer(sys.stdout, raw=not sys.stdout.isatty())
     async with AsyncClient(chosen.open, on_loss="ignore") as client:
-        stream = client.stream((question,), model=options.model or model_selection.ANY_MODEL, **said)
+        stream = client.stream((question,), model=options.model, **said)
         async with AsyncExitStack() as stack:
             with _loading(chosen):
                 await stack.enter_async_context(stream)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.local_models import EmbeddedModel
     from xenoglot.gateway.process.shared_resources import SharedResources
 
+USUAL_NAME = weights.SMOLLM2.name
+"""The name of the built-in model."""
+
 M = TypeVar("M", Engine, EmbeddingEngine)
 
 
