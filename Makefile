@@ -113,7 +113,7 @@ fmt: install-dev  ## format the code, and mend what can be mended
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
 	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra redis --extra structured --extra terminal --extra prices --extra mcp" "lock:--group lock" \
-	    "clients:--group clients" "fuzz:--group fuzz" \
+	    "clients:--group clients" "docs:--group docs" "fuzz:--group fuzz" \
 	    "dev:--group dev -c requirements/run.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \
 	  $(BIN)/uv pip compile --quiet $(ARGS) --universal --python-version 3.11 --no-build --generate-hashes \
