@@ -15,6 +15,7 @@ from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
     from xenoglot.backends.stream_guard import PassthroughMonitor
+    from xenoglot.codec.features.stream_usage import UsageFilter
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.failure import Failure
     from xenoglot.policy.capabilities import Need
@@ -99,18 +100,25 @@ class LimitedBackend(Protocol):
         ...
 
 
-async def monitored(chunks: AsyncIterator[bytes], watch: PassthroughMonitor) -> AsyncGenerator[Piece]:
-    """Yield the bytes with what `watch` sees in them, then what their end tells, and how it is completed."""
+async def monitored(
+    chunks: AsyncIterator[bytes], watch: PassthroughMonitor, unasked: UsageFilter | None = None
+) -> AsyncGenerator[Piece]:
+    """Yield the bytes with what `watch` sees in them, then what their end tells, and how it is completed.
+
+    What `unasked` takes out of the bytes is seen, but not passed on.
+    """
     broken: Failure | None = None
     try:
         async for chunk in chunks:
             events = await watch.read(chunk)
-            yield Piece(chunk, events, watch.incomplete)
+            yield Piece(chunk, events, watch.incomplete) if unasked is None else Piece(unasked.feed(chunk), events)
     except FailureError as error:
         broken = error.failure
-    ending = Piece(*watch.close(broken))
-    if ending.data or ending.events:
-        yield ending
+    completing, events = watch.close(broken)
+    if unasked is not None and broken is None:
+        completing = unasked.close() + completing
+    if completing or events:
+        yield Piece(completing, events)
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from msgspec import Struct
 from xenoglot.codec.features.batch import BatchFeature
 from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
 from xenoglot.codec.features.stored_responses import StoredResponseCodec
+from xenoglot.codec.features.stream_usage import StreamUsage
 from xenoglot.codec.framing.formats import EVENT_STREAM, Framing
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.framing.stream_reader import StreamDecoder
@@ -140,6 +141,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     usage_expected: Literal["never", "requested", "always"] = "never"
     """When clients compute with the token counts of an answer, for example agents that compact by them: if an upstream
     does not report usage, the gateway estimates it. `requested` applies to streams with `stream_usage`."""
+    stream_usage: StreamUsage | None = None
+    """How usage is requested in streams, in a dialect that reports it on request only."""
     answer_at_once: Callable[[Request], Response | None] | None = None
     """The answer that needs no model, for example to a request that only loads one; `None` for any other request."""
     state: StoredResponseCodec | None = None

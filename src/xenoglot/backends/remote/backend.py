@@ -53,10 +53,12 @@ if TYPE_CHECKING:
     from xenoglot.backends.operation import AnyCall, OperationHandler
     from xenoglot.codec.dialect import Dialect, Headers
     from xenoglot.codec.features.operation import AnyForm, AnyOperation
+    from xenoglot.codec.features.stream_usage import StreamUsage, UsageFilter
     from xenoglot.codec.stage import Stage
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
+    from xenoglot.model.request import Request
     from xenoglot.model.response import Response
     from xenoglot.policy.capabilities import Need
 
@@ -173,19 +175,34 @@ class Remote:
         if same is None:
             return UpstreamRequest(*self._encoded(call), accept=accept, verbatim=False)
         verbatim = not (same.renamed and self._restore_stages(call))
-        return UpstreamRequest(
-            endpoint(self._base_url, same.path, same.query), same.body, accept=accept, verbatim=verbatim
-        )
+        option = self._usage_option(call.request)
+        body = same.body if option is None else option.request(same.body)
+        url = endpoint(self._base_url, same.path, same.query)
+        return UpstreamRequest(url, body, accept, verbatim=verbatim, usage_added=option is not None)
 
     def accepts_unchanged(self, dialect: Dialect, model: str) -> bool:
         """Return whether what a client of `dialect` asks of `model`, by this name, may be sent as it is."""
         mine = self._dialect
         return dialect.name == mine.name and not has_model(mine.path) and self._targets.of(model) == Target()
 
-    def passthrough(self, body: bytes, *, stream: bool) -> UpstreamRequest:
-        """Return what the server is sent then."""
-        accept = self._dialect.framing.media_type if stream else JSON_TYPE
-        return UpstreamRequest(self._url, body, accept=accept, verbatim=True)
+    def passthrough(self, body: bytes, request: Request) -> UpstreamRequest:
+        """Return what the server is sent then for `request`, which is `body`."""
+        if not request.stream:
+            return UpstreamRequest(self._url, body, JSON_TYPE, verbatim=True)
+        option = None if request.stream_usage else self._dialect.stream_usage
+        body = body if option is None else option.request(body)
+        accept = self._dialect.framing.media_type
+        return UpstreamRequest(self._url, body, accept, verbatim=True, usage_added=option is not None)
+
+    def _usage_option(self, request: Request) -> StreamUsage | None:
+        """Return how usage is requested where the client did not, and the server accepts that."""
+        wanted = request.stream and not request.stream_usage and self._targets.of(request.model).stream_usage
+        return self._dialect.stream_usage if wanted else None
+
+    def usage_filter(self, call: Call, asked: UpstreamRequest) -> UsageFilter | None:
+        """Return what takes out of a stream's bytes the usage that the client of `call` did not request."""
+        option = self._dialect.stream_usage if asked.usage_added else None
+        return None if option is None else option.filter(call.losses)
 
     async def read_answer(self, reply: UpstreamResponse, call: Call, asked: UpstreamRequest) -> Answer:
         """Return the answer to `call` of which `reply` is the beginning.
@@ -198,8 +215,8 @@ class Remote:
         if not self.streams(reply):
             answer = await self._complete_answer(reply, call, verbatim=asked.verbatim and not call.request.stream)
         elif asked.verbatim and call.request.stream:
-            pieces, media_type = monitored(self._chunks(reply), self.monitor()), self._dialect.framing.media_type
-            answer = ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=media_type)
+            pieces = monitored(self._chunks(reply), self.monitor(), self.usage_filter(call, asked))
+            answer = ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=self._dialect.framing.media_type)
         else:
             answer = EventAnswer(batches=self._events(reply, self.reader(call)), aclose=reply.aclose)
         answer.limits, answer.request_id = self.limits(reply), request_id(reply)

@@ -31,6 +31,7 @@ from xenoglot.dialects.openai.shared import (
     encode_model,
     encode_models,
 )
+from xenoglot.dialects.openai.stream_usage import STREAM_USAGE
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -67,6 +68,7 @@ CHAT = Dialect(
     encode_limits=encode_limits,
     authorize=authorize,
     usage_expected="requested",
+    stream_usage=STREAM_USAGE,
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,

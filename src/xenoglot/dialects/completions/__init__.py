@@ -16,6 +16,7 @@ from xenoglot.dialects.completions.stream.encoder import StreamEncoder
 from xenoglot.dialects.openai.errors import decode_error, encode_error
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.stream_usage import STREAM_USAGE
 
 COMPLETIONS = Dialect(
     name=NAME,
@@ -41,6 +42,7 @@ COMPLETIONS = Dialect(
     encode_limits=encode_limits,
     authorize=authorize,
     usage_expected="requested",
+    stream_usage=STREAM_USAGE,
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,

@@ -109,7 +109,7 @@ class FastPath:
         if not ahead.remote.is_simple(call):
             return None
         if ahead.untouched and body is not None:
-            composed = ahead.remote.passthrough(body, stream=request.stream)
+            composed = ahead.remote.passthrough(body, call.request)
         else:
             composed = ahead.remote.encode_call(call)
         hold = begin(services.dispatcher, Demand(way.plan, record, asking.tokens, group), ahead.route, last=last)

@@ -26,7 +26,7 @@ from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
 from xenoglot.gateway.http.application import ClientDisconnectedError
 from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
 from xenoglot.gateway.relay.push_response import NonStreamingRelay
-from xenoglot.gateway.relay.push_stream import ByteStreamRelay, EventStreamRelay
+from xenoglot.gateway.relay.push_stream import EventStreamRelay, relay_bytes
 from xenoglot.gateway.relay.task_driver import RelayEndpoint, StartedCall
 
 if TYPE_CHECKING:
@@ -232,7 +232,8 @@ class PushRelay:
         if not streams:
             return NonStreamingRelay(self, attempt, reply, limits)
         if attempt.composed.verbatim:
-            return ByteStreamRelay(self, reply, limits, remote.monitor())
+            unasked = remote.usage_filter(attempt.call, attempt.composed)
+            return relay_bytes(self, reply, limits, remote.monitor(), unasked)
         return EventStreamRelay(self, reply, limits, remote.reader(attempt.call), attempt.recorder)
 
     def _attend(self, asked: Asked) -> None:
@@ -320,7 +321,7 @@ class PushRelay:
             self._asked.abandon()
         answer, self._answer = self._answer, None
         if answer is not None and answer.begun:
-            self._hold.over()
+                self._hold.over()
         else:
             self._hold.drop()
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.backends.http.client import TransportError, UpstreamResponse
+    from xenoglot.codec.features.stream_usage import UsageFilter
     from xenoglot.gateway.relay.push_response import Sink
     from xenoglot.gateway.upstream.preserve_reasoning import Recorder
     from xenoglot.model.events import Event
@@ -223,6 +224,56 @@ class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
         completing, events = self._stage.close(None if error is None else unreachable(error))
         self._relay.write_bytes(completing, events)
         self._relay.finish_bytes()
+
+
+class UsageFilterRelay(ByteStreamRelay):
+    """The same, without usage that the client did not request: `unasked` takes it out."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        reply: UpstreamResponse,
+        limits: RateLimits | None,
+        stage: PassthroughMonitor,
+        unasked: UsageFilter,
+    ) -> None:
+        super().__init__(sink, reply, limits, stage)
+        self._unasked = unasked
+
+    def data_received(self, data: bytes, /) -> None:
+        """Send the whole frames of what one read held."""
+        try:
+            if self._read:
+                events = self._read.popleft()
+            elif len(data) + self._reading.held < LARGE:
+                events = self._stage.feed(data)
+            else:
+                self._reply.wait_for(self._send_large(data))
+                return
+            if not self._relay.write_bytes(self._unasked.feed(data), events):
+                self._over()
+        except Exception as error:  # noqa: BLE001  as above
+            self._fail(error)
+
+    def _end(self, error: TransportError | None) -> None:
+        completing, events = self._stage.close(None if error is None else unreachable(error))
+        if error is None:
+            completing = self._unasked.close() + completing
+        self._relay.write_bytes(completing, events)
+        self._relay.finish_bytes()
+
+
+def relay_bytes(
+    sink: Sink,
+    reply: UpstreamResponse,
+    limits: RateLimits | None,
+    stage: PassthroughMonitor,
+    unasked: UsageFilter | None,
+) -> ByteStreamRelay:
+    """Return what relays a stream's bytes, without what `unasked` takes out of them."""
+    if unasked is None:
+        return ByteStreamRelay(sink, reply, limits, stage)
+    return UsageFilterRelay(sink, reply, limits, stage, unasked)
 
 
 def _write_recorded(relay: AnswerRelay, recording: Recording, events: Sequence[Event]) -> bool:
