@@ -27,6 +27,7 @@ LAYERS = {
         "limits",
         "store_service",
         "endpoint",
+        "ledger",
         "observability",
         "auth",
         "http",

@@ -1,4 +1,4 @@
-"""Usage of every stream: requested for clients that did not ask, hidden from them, logged.
+"""Usage of every stream: requested for clients that did not ask, hidden from them, logged; else estimated.
 
 Every case is served without a task and by one, with shortcuts and without.
 """
@@ -17,7 +17,7 @@ from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from tests.shortcuts import switched
 from xenoglot.gateway.api import fast_path
 from xenoglot.testing import Upstream
-from xenoglot.testing.script import Body, End, ResponseHead, ScriptRule
+from xenoglot.testing.script import Body, Close, End, ResponseHead, ScriptRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +36,7 @@ USAGE = {
 }
 LOGGED = {"input_tokens": 9, "output_tokens": 2, "cache_read": 4, "cache_write": None, "reasoning": 1}
 TURN: JSONObject = {"role": "user", "content": "What is the capital of France?"}
+PROMPT = 13
 WORDS = ("Paris", " is", " it", ".")
 DONE = b"data: [DONE]\n\n"
 
@@ -56,11 +57,13 @@ def chunks(*, chat: bool, usage: bool) -> list[bytes]:
 
 
 def obeys(request: Received) -> Sequence[Step]:
-    """Answer with usage if it is asked for, as the APIs do."""
+    """Answer with usage if it is asked for, as the APIs do; break off after a word for those who want that."""
     asked = cast("JSONObject", request.json)
     options = asked.get("stream_options") or {}
     frames = chunks(chat="chat" in request.path, usage=options.get("include_usage") is True)
     head = ResponseHead(headers=(("content-type", "text/event-stream"),))
+    if asked.get("user") == "broken":
+        return head, Body(b"".join(frames[:2])), Close()
     return head, Body(b"".join([*frames, DONE]), split=asked.get("seed") or 0), End()
 
 
@@ -138,4 +141,25 @@ def test_a_server_that_rejects_the_option_is_not_sent_it(access_lines: AccessLin
         answer = httpx2.post(running.url + path_of("chat"), json=body_of("chat"), timeout=TIMEOUT)
         assert "stream_options" not in cast("JSONObject", server.requests[-1].json)
     assert answer.content == b"".join([*chunks(chat=True, usage=False), DONE])
-    assert access_lines.next()["usage"] is None
+    usage = access_lines.next()["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["estimated"]) == (PROMPT, len(WORDS), True)
+
+
+@pytest.mark.parametrize("way", ["passage", "task"])
+@pytest.mark.parametrize("client", ["chat", "messages"])
+def test_a_stream_that_broke_off_is_estimated(
+    access_lines: AccessLines, monkeypatch: pytest.MonkeyPatch, client: str, way: str
+) -> None:
+    if way == "task":
+        monkeypatch.setattr(fast_path.FastPath, "passage", lambda *_: None)
+    body = body_of("chat", user="broken")
+    path = path_of("chat")
+    if client == "messages":
+        body = {"model": "m", "stream": True, "messages": [TURN], "max_tokens": 9, "metadata": {"user_id": "broken"}}
+        path = "/v1/messages"
+    with Upstream(ScriptRule(steps=obeys)) as server, DialectGateway(server, "chat") as running:
+        with pytest.raises(httpx2.HTTPError):
+            httpx2.post(running.url + path, json=body, timeout=TIMEOUT)
+        line = access_lines.next()
+    assert (line["finish"], line["usage"]["estimated"]) == (None, True)
+    assert (line["usage"]["input_tokens"], line["usage"]["output_tokens"]) == (PROMPT, 2)

@@ -96,6 +96,10 @@ class RequestLog(Struct):
     status: int | None = None
     answered: float | None = None
     usage: Usage | None = None
+    pieces: int = 0
+    """Pieces of text in the answer so far, most of them one token."""
+    characters: int = 0
+    """Characters in them."""
     finish: FinishReason | None = None
     losses: Iterable[Loss] = ()
     told: int = 0

@@ -133,10 +133,13 @@ class AnswerRelay:
         """
         last = events[-1]
         kind = type(last)
-        if kind is not TextDelta or len(events) != 1:  # nearly all reads are one: nothing to be noted
+        if type(last) is not TextDelta or len(events) != 1:  # nearly all reads are one: nothing else to be noted
             self._envelope.observe(events)
             if type(last) is Failed and self.state == "held":
                 raise FailureError(last.failure)
+        else:
+            self._record.pieces += 1
+            self._record.characters += len(last.text)
         self._send(self._encoder.write(events))
         if kind is Failed:
             self._abort()

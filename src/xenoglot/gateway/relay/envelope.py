@@ -20,7 +20,7 @@ from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
 from xenoglot.gateway.observability.request_log import LOSSES
-from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started, TextDelta, UsageReported
+from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage, unfold
 from xenoglot.model.response import Usage
@@ -215,9 +215,10 @@ class ResponseEnvelope:
         """Note what the log wants to know."""
         record = self.record
         for event in events:
-            if type(event) is TextDelta:
-                continue  # nearly all are
-            if type(event) is UsageReported:
+            if isinstance(event, PIECES):  # nearly all are
+                record.pieces += 1
+                record.characters += len(event.text)
+            elif type(event) is UsageReported:
                 record.used(event.usage)
             elif type(event) is Finished:
                 record.finish = event.finish.reason
@@ -226,8 +227,11 @@ class ResponseEnvelope:
 
     def note(self, response: Response) -> None:
         """Note the same of a whole answer."""
-        if response.usage is not None:
-            self.record.used(response.usage)
+        usage = response.usage
+        if usage is not None:
+            self.record.used(usage)
+        if usage is None or usage.output_tokens is None:
+            self.observe([event for event in unfold(response) if type(event) in PIECES])
         for candidate in response.candidates:
             if candidate.finish is not None:
                 self.record.finish = candidate.finish.reason

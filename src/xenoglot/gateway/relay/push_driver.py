@@ -192,6 +192,7 @@ class PushRelay:
         """The response is complete, or broken off."""
         self._detach()
         self._answer = self._asked = None  # or they would hold each other, for the collector to find
+        self.asking.settle_usage()
         self._hold.over()
         self._requests.observer.write(self.record)
         self._requests.passed(self)
@@ -321,7 +322,8 @@ class PushRelay:
             self._asked.abandon()
         answer, self._answer = self._answer, None
         if answer is not None and answer.begun:
-                self._hold.over()
+            self.asking.settle_usage()
+            self._hold.over()
         else:
             self._hold.drop()
 

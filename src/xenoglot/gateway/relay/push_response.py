@@ -86,9 +86,11 @@ class NonStreamingRelay:
         seen = None if glimpse is None else glimpse(data)
         if seen is None:
             return False
-        usage, self._sink.record.finish = seen
-        if usage is not None:
-            self._sink.record.used(usage)
+        usage, finish = seen
+        if usage is None:  # then the text is counted
+            return False
+        self._sink.record.finish = finish
+        self._sink.record.used(usage)
         return True
 
     def _response(self, data: bytes) -> Response:

@@ -16,6 +16,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.responses.reasoning import ReasoningFilter, reasoning_filter
+from xenoglot.gateway.ledger.complete_usage import BYTES_PER_TOKEN, complete_usage
 from xenoglot.gateway.limits.limiter import expected_tokens
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch, fitting, group_of, ordered
@@ -129,6 +130,12 @@ class UpstreamCall(Struct):
             self._estimated = estimate(self.request)
         return self._estimated
 
+    def settle_usage(self) -> None:
+        """Estimate what was not reported of the usage; the answer is over."""
+        if self._estimated is None and self.size >= LARGE:
+            self._estimated = self.size // BYTES_PER_TOKEN
+        complete_usage(self.record, self.prompt_tokens)
+
     def tokens(self) -> int:
         """Return what the request is expected to cost."""
         return expected_tokens(self.request, self.prompt_tokens(), self.services.dispatcher.scopes.output_tokens)
@@ -168,8 +175,8 @@ class UpstreamCall(Struct):
             routes = (first, *(route for route in routes if route is not first))
             answer, hold = await dispatch.go_on_from(routes, hold, lambda: self._begun(begun()), waited)
         if self._continues and isinstance(answer, EventAnswer):
-            return _held(continued(answer, partial(self._go_on, dispatch, hold, routes)), hold)
-        return _held(answer, hold)
+            answer = continued(answer, partial(self._go_on, dispatch, hold, routes))
+        return _held(answer, hold, self.settle_usage)
 
     def _local(self) -> EventAnswer | None:
         """Return the answer to a housekeeping request that the configuration wants answered without a model."""
@@ -301,13 +308,14 @@ def _lacks(services: UpstreamServices, route: Route) -> frozenset[Need]:
     return frozenset(need for need in backend.missing_capabilities(route.model) if not emulated.get(need))
 
 
-def _held(answer: Answer, hold: Reservation) -> Answer:
+def _held(answer: Answer, hold: Reservation, settle: Callable[[], None]) -> Answer:
     close = answer.aclose
 
     async def aclose() -> None:
         try:
             await close()
         finally:
+            settle()
             hold.over()
 
     return replace(answer, aclose=aclose)

@@ -1,0 +1,1 @@
+"""Ledger of requests: usage, cost, and the rows that are stored."""
