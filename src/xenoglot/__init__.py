@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from xenoglot.backends.wrappers.emulation_settings import Emulation
     from xenoglot.client.async_ import AsyncClient
     from xenoglot.client.call.answer_stream import AsyncReplyStream
-    from xenoglot.client.results.costs import Cost, Price, Prices, sum_costs
     from xenoglot.client.results.parsed import AnswerRefusedError, AnswerTruncatedError, Parsed, ParseError
     from xenoglot.client.results.result import EmbeddingReply, Reply
     from xenoglot.client.sync import Client
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Message, OutputFormat, Request, Thinking, Tool, ToolChoice
     from xenoglot.model.response import Response, Usage
     from xenoglot.policy.target_health import Retry
+    from xenoglot.providers.costs import Cost, Price, Prices, sum_costs
     from xenoglot.tools.budget import Budget
     from xenoglot.tools.compaction import Compaction
     from xenoglot.tools.context import ToolContext
@@ -77,7 +77,7 @@ _LATER = {
     "Budget": "xenoglot.tools.budget",
     "Client": "xenoglot.client.sync",
     "Compaction": "xenoglot.tools.compaction",
-    "Cost": "xenoglot.client.results.costs",
+    "Cost": "xenoglot.providers.costs",
     "Deadlines": "xenoglot.backends.http.timeouts",
     "EmbeddingReply": "xenoglot.client.results.result",
     "Emulation": "xenoglot.backends.wrappers.emulation_settings",
@@ -87,8 +87,8 @@ _LATER = {
     "OutputFormat": "xenoglot.model.request",
     "ParseError": "xenoglot.client.results.parsed",
     "Parsed": "xenoglot.client.results.parsed",
-    "Price": "xenoglot.client.results.costs",
-    "Prices": "xenoglot.client.results.costs",
+    "Price": "xenoglot.providers.costs",
+    "Prices": "xenoglot.providers.costs",
     "Reply": "xenoglot.client.results.result",
     "ReplyStream": "xenoglot.client.sync_streams",
     "Request": "xenoglot.model.request",
@@ -106,7 +106,7 @@ _LATER = {
     "ToolResult": "xenoglot.model.content",
     "Usage": "xenoglot.model.response",
     "mcp_tools": "xenoglot.tools.mcp.tools",
-    "sum_costs": "xenoglot.client.results.costs",
+    "sum_costs": "xenoglot.providers.costs",
     "tool": "xenoglot.tools.tool",
 }
 """Where the names are that are loaded when they are first asked for."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.client.results.costs import Prices
     from xenoglot.gateway.config.load import Config
+    from xenoglot.providers.costs import Prices
 
 ANY_MODEL = "any"
 """A name nobody has: the embedded model answers to every name."""
@@ -225,7 +225,7 @@ def prices_of(options: argparse.Namespace) -> Prices | None:
     """
     if options.price is None:
         return None
-    from xenoglot.client.results.costs import Price, Prices  # noqa: PLC0415  only where something is counted
+    from xenoglot.providers.costs import Price, Prices  # noqa: PLC0415  only where something is counted
 
     fields = dict(zip(("input", "output", "cache_read", "cache_write"), options.price.split("/"), strict=False))
     if not 2 <= options.price.count("/") + 1 <= 4 or not all(text.strip() for text in fields.values()):  # noqa: PLR2004  see the flag

@@ -15,7 +15,6 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.wrappers.emulation_settings import Emulation
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.answer_stream import AsyncReplyStream
-from xenoglot.client.results.costs import Price, Prices
 from xenoglot.dialect_registry import names
 from xenoglot.errors import (
     ConfigurationError,
@@ -30,6 +29,7 @@ from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockStarted, Event, Ping, Started, TextDelta
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
+from xenoglot.providers.costs import Price, Prices
 from xenoglot.testing import (
     SILENT,
     RequestMatcher,

@@ -11,13 +11,13 @@ from tests.tools.scripted_runs import USAGE, answer, call, results, timeless, un
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
-from xenoglot.client.results.costs import Price, Prices
 from xenoglot.model.content import Image, Inline, Opaque, Reasoning, Text, ToolResult
 from xenoglot.model.events import BlockEnded, BlockStarted, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request, ToolChoice
 from xenoglot.model.response import Finish, Usage
 from xenoglot.policy.token_estimate import estimate
+from xenoglot.providers.costs import Price, Prices
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import LEFT_OUT, Compaction
 from xenoglot.tools.events import Compacted, RoundEnded

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from xenoglot.bulk.journal import Journal
     from xenoglot.bulk.line_request import LineReport
     from xenoglot.bulk.runner import RunnerSettings
-    from xenoglot.client.results.costs import Prices
     from xenoglot.model.response import Usage
     from xenoglot.model_selection import ModelSelection
+    from xenoglot.providers.costs import Prices
 
 INTERRUPTED: Final = "stopped"
 
@@ -193,7 +193,7 @@ class _Shown:
 
 def _price(given: Prices | None) -> Callable[[Usage | None, str | None], float | None]:
     """Return the price function of an answer, in US dollars."""
-    from xenoglot.client.results.costs import Prices  # noqa: PLC0415  prices are loaded where something is counted
+    from xenoglot.providers.costs import Prices  # noqa: PLC0415  prices are loaded where something is counted
 
     prices = given or Prices()
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from xenoglot.client.call.options import ModelOptions, Options
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.client_options import ClientOptions
-    from xenoglot.client.results.costs import Cost
     from xenoglot.client.results.parsed import Parsed
     from xenoglot.client.results.result import OperationReply, Reply
     from xenoglot.client.tool_loop.run import AsyncRunStream
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Message
     from xenoglot.model.rerank import Ranking
     from xenoglot.model.response import Usage
+    from xenoglot.providers.costs import Cost
     from xenoglot.tools.result import RunResult
 
 T = TypeVar("T")

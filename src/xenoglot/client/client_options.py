@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from xenoglot.backends.wrappers.emulation_settings import Emulation
     from xenoglot.client.call.execute import OnLoss
     from xenoglot.client.call.retry import ClientEnvironment
-    from xenoglot.client.results.costs import Prices
     from xenoglot.policy.target_health import Retry
+    from xenoglot.providers.costs import Prices
 
 
 class ClientOptions(TypedDict, total=False):

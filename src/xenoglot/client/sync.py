@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from xenoglot.client.call.options import ModelOptions, Options
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.client_options import ClientOptions
-    from xenoglot.client.results.costs import Cost
     from xenoglot.client.results.parsed import Parsed
     from xenoglot.client.results.result import EmbeddingReply, OperationReply, Reply
     from xenoglot.client.tool_loop.run import RunStream
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.rerank import Ranking
     from xenoglot.model.response import Usage
+    from xenoglot.providers.costs import Cost
     from xenoglot.tools.result import RunResult
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from xenoglot.client.async_ import AsyncClient
-    from xenoglot.client.results.costs import Prices
+    from xenoglot.providers.costs import Prices
     from xenoglot.terminal.chat import Chat
     from xenoglot.terminal.conversation import Conversation
     from xenoglot.tools.tool import LocalTool
@@ -153,7 +153,7 @@ def _prices(options: argparse.Namespace) -> Prices | None:
         return model_selection.prices_of(options)
     if options.upstream is None or "://" in options.upstream:
         return None
-    from xenoglot.client.results.costs import Prices  # noqa: PLC0415  an extra, and a large table
+    from xenoglot.providers.costs import Prices  # noqa: PLC0415  an extra, and a large table
 
     return Prices()
 

@@ -12,12 +12,12 @@ from tests.client.results.test_schemas import output_of
 from xenoglot import testing
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
-from xenoglot.client.results.costs import sum_costs
 from xenoglot.client.results.parsed import AnswerRefusedError, ParseError
 from xenoglot.client.results.schemas import Mismatch, MismatchError
 from xenoglot.client.sync import Client
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.model.content import Text
+from xenoglot.providers.costs import sum_costs
 
 ASKED: dict[str, tuple[str, ...]] = {
     "chat": ("response_format", "json_schema", "schema"),

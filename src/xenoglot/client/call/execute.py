@@ -16,11 +16,11 @@ from xenoglot.client.call.options import build_request, headers_of, timeout_of
 from xenoglot.client.call.raw import RawSource, complete_response, raw_request
 from xenoglot.client.call.retry import deadline_after, invalid_request_errors, wait_until
 from xenoglot.client.call.validate_request import find_invalid_field
-from xenoglot.client.results.costs import Prices
 from xenoglot.client.results.result import OperationReply, Reply
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.fold import Folder
+from xenoglot.providers.costs import Prices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from xenoglot.client.call.raw import RawRequest
     from xenoglot.client.call.retry import RetryLoop
     from xenoglot.client.call.upstream_connection import ClientUpstream
-    from xenoglot.client.results.costs import Cost
     from xenoglot.codec.loss import Loss
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Response, Usage
+    from xenoglot.providers.costs import Cost
 
 OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
 Timeout: TypeAlias = float | Deadlines | None

@@ -6,7 +6,6 @@ from typing import Generic, Self, TypeVar
 
 from msgspec import Struct
 
-from xenoglot.client.results.costs import Cost
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Reasoning, Refusal, Text, ToolCall
@@ -15,6 +14,7 @@ from xenoglot.model.json import JSONObject  # at run time: msgspec reads the ann
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
+from xenoglot.providers.costs import Cost
 
 Made = TypeVar("Made")
 

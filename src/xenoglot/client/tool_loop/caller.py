@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.options import Options
     from xenoglot.client.loop_thread import LoopThread
-    from xenoglot.client.results.costs import Cost
     from xenoglot.model.response import Usage
+    from xenoglot.providers.costs import Cost
 
 
 class Caller(Protocol):

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from xenoglot.client.results import costs
-from xenoglot.client.results.costs import Cost, Price, Prices, sum_costs
 from xenoglot.dialects.messages.usage import decode_usage
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.response import Usage
+from xenoglot.providers import costs
+from xenoglot.providers.costs import Cost, Price, Prices, sum_costs
 
 LATE = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NIGHT = datetime(2026, 11, 1, 20, tzinfo=UTC)
