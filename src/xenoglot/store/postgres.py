@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from xenoglot.errors import ConfigurationError, missing_extra
-from xenoglot.store.queries import LARGE, Statement, migrate
+from xenoglot.store.queries import LARGE, RowStatement, Statement, migrate
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
 
@@ -125,6 +125,11 @@ def _step(steps: Steps[T], rows: Sequence[Row]) -> tuple[Statement | None, T | N
 
 
 async def _execute(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], statement: Statement) -> Sequence[Row]:
+    if isinstance(statement, RowStatement):
+        await connection.copy_records_to_table(
+            statement.table, records=statement.many or (), columns=statement.columns, timeout=TIMEOUT
+        )
+        return ()
     if statement.many is not None:
         await connection.executemany(statement.sql, statement.many)
         return ()

@@ -36,6 +36,20 @@ class Statement(Struct, frozen=True):
     many: Sequence[Sequence[Value]] | None = None
 
 
+class RowStatement(Statement, frozen=True):
+    """Rows for the `columns` of a `table`, none of which exists; PostgreSQL copies them."""
+
+    table: str = ""
+    columns: Sequence[str] = ()
+
+    @classmethod
+    def into(cls, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> RowStatement:
+        """Return the statement."""
+        places = ", ".join(f"${place + 1}" for place in range(len(columns)))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of tables are constants
+        return cls(sql, many=rows, table=table, columns=columns)
+
+
 Steps: TypeAlias = Generator[Statement, Sequence[Row], T]
 
 

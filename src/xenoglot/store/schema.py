@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from xenoglot.store.ledger import tables
+
 VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"
 READ_VERSION: Final = "SELECT version FROM schema_version"
 FORGET_VERSION: Final = "DELETE FROM schema_version"
@@ -156,6 +158,7 @@ MIGRATIONS: Final = (
         """,
         "CREATE INDEX batch_line_open ON batch_line (owner, batch, number) WHERE outcome IS NULL",
     ),
+    tables.TABLES,
 )
 """Statements from each version to the next; version 0 is an empty database."""
 

@@ -1,0 +1,154 @@
+"""Queries of the ledger, as generators of statements (`store.queries`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from xenoglot.store.ledger.rows import COLUMNS, RequestRow
+from xenoglot.store.ledger.tables import COUNTS
+from xenoglot.store.queries import RowStatement, Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from xenoglot.model.json import JSON
+    from xenoglot.store.queries import Row, Steps, Value
+
+KEYS: Final = ("hour", "tenant", "key", "model", "upstream", "dialect", "currency")
+SUMS: Final = ("requests", "failures", *COUNTS, "estimated", "cost", "unpriced", "losses")
+GROUPS: Final = ("tenant", "key", "model", "upstream", "dialect", "hour", "day")
+"""What usage can be grouped by."""
+
+MOST_REQUESTS: Final = 1000
+"""Rows of requests that one query returns."""
+
+CHECK: Final = Statement("SELECT 1 FROM request LIMIT 1")
+"""Fails if the store cannot be used."""
+
+_HOUR_COLUMNS: Final = (*KEYS, *SUMS)
+_ADD: Final = (
+    f"INSERT INTO usage_hour ({', '.join(_HOUR_COLUMNS)})"  # noqa: S608  constants
+    f" VALUES ({', '.join(f'${place + 1}' for place in range(len(_HOUR_COLUMNS)))})"
+    f" ON CONFLICT ({', '.join(KEYS)}) DO UPDATE SET "
+    + ", ".join(f"{name} = usage_hour.{name} + excluded.{name}" for name in SUMS)
+)
+_DAY: Final = "(hour / 86400) * 86400"
+
+
+class UsageFilter(Struct, frozen=True, kw_only=True):
+    """Which usage is meant: of hours that begin from `since` until before `until`, of one tenant or key if given."""
+
+    since: float = 0.0
+    until: float = 1e12
+    tenant: str | None = None
+    key: str | None = None
+
+
+class RequestFilter(Struct, frozen=True, kw_only=True):
+    """Which requests are meant, newest first; `before` continues after the request with this time and id."""
+
+    since: float = 0.0
+    tenant: str | None = None
+    model: str | None = None
+    failed: bool = False
+    before: tuple[float, str] | None = None
+    limit: int = 50
+
+
+def add(rows: Sequence[RequestRow]) -> Steps[None]:
+    """Store requests, and add them to the sums of their hours."""
+    yield RowStatement.into("request", COLUMNS, [astuple(row) for row in rows])
+    sums = summed(rows)
+    # gateways that write the same hours take the locks of a database in the same order
+    yield Statement(_ADD, many=[(*key, *sums[key]) for key in sorted(sums)])
+
+
+def known(names: Sequence[str]) -> Steps[set[str]]:
+    """Return which of the requests with these ids are stored."""
+    places = ", ".join(f"${place + 1}" for place in range(len(names)))
+    rows = yield Statement(f"SELECT id FROM request WHERE id IN ({places})", names)  # noqa: S608  numbers
+    return {str(row[0]) for row in rows}
+
+
+def summed(rows: Iterable[RequestRow]) -> dict[tuple[int, str, str, str, str, str, str], list[int]]:
+    """Return the sums of `rows` by the key of `usage_hour`."""
+    sums: dict[tuple[int, str, str, str, str, str, str], list[int]] = {}
+    for row in rows:
+        names = (row.tenant or "", row.key or "", row.model or "", row.upstream or "", row.dialect or "")
+        total = sums.setdefault((row.hour, *names, row.currency or ""), [0] * len(SUMS))
+        counts = [getattr(row, name) or 0 for name in COUNTS]
+        new = (1, int(row.failed), *counts, row.estimated, row.cost or 0, int(row.unpriced), row.losses)
+        for place, count in enumerate(new):
+            total[place] += count
+    return sums
+
+
+def usage(by: Sequence[str], which: UsageFilter) -> Steps[list[dict[str, JSON]]]:
+    """Return the sums of usage by each group and currency, in order; `by` are some of `GROUPS`.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    unknown = [name for name in by if name not in GROUPS]
+    if unknown:
+        raise ValueError(f"`{unknown[0]}`: expected one of {', '.join(GROUPS)}")
+    groups = [_DAY if name == "day" else name for name in by] + ["currency"]
+    conditions, values = ["hour >= $1", "hour < $2"], [int(which.since), int(which.until)]
+    bound: list[Value] = [*values]
+    for name in ("tenant", "key"):
+        wanted = getattr(which, name)
+        if wanted is not None:
+            bound.append(wanted)
+            conditions.append(f"{name} = ${len(bound)}")
+    sums = ", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in SUMS)
+    rows = yield Statement(
+        f"SELECT {', '.join(groups)}, {sums} FROM usage_hour WHERE {' AND '.join(conditions)}"  # noqa: S608  constants
+        f" GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}",
+        bound,
+    )
+    return [dict(zip((*by, "currency", *SUMS), row, strict=True)) for row in rows]
+
+
+def requests(which: RequestFilter) -> Steps[list[RequestRow]]:
+    """Return requests, the newest first."""
+    conditions, bound = ["at >= $1"], [which.since]
+    values: list[Value] = [*bound]
+    for name in ("tenant", "model"):
+        wanted = getattr(which, name)
+        if wanted is not None:
+            values.append(wanted)
+            conditions.append(f"{name} = ${len(values)}")
+    if which.failed:
+        conditions.append("(failure IS NOT NULL OR status >= 400)")
+    if which.before is not None:
+        values += which.before
+        at, name = f"${len(values) - 1}", f"${len(values)}"
+        conditions.append(f"(at < {at} OR (at = {at} AND id < {name}))")
+    rows = yield Statement(
+        f"SELECT {', '.join(COLUMNS)} FROM request WHERE {' AND '.join(conditions)}"  # noqa: S608  constants
+        f" ORDER BY at DESC, id DESC LIMIT {max(1, min(which.limit, MOST_REQUESTS))}",
+        values,
+    )
+    return [_request(row) for row in rows]
+
+
+def request(name: str) -> Steps[RequestRow | None]:
+    """Return the request with this id; `None` if there is none."""
+    rows = yield Statement(f"SELECT {', '.join(COLUMNS)} FROM request WHERE id = $1", (name,))  # noqa: S608  as above
+    return _request(rows[0]) if rows else None
+
+
+def prune(before: float, sums_before: float, most: int) -> Steps[int]:
+    """Delete at most so many requests from before a time, and the sums of hours before another; return how many."""
+    rows = yield Statement("SELECT id FROM request WHERE at < $1 ORDER BY at LIMIT $2", (before, most))
+    if rows:
+        yield Statement("DELETE FROM request WHERE id = $1", many=[(row[0],) for row in rows])
+    yield Statement("DELETE FROM usage_hour WHERE hour < $1", (int(sums_before),))
+    return len(rows)
+
+
+def _request(row: Row) -> RequestRow:
+    return RequestRow(**dict(zip(COLUMNS, row, strict=True)))

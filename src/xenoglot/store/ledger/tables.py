@@ -1,0 +1,151 @@
+"""Tables of the ledger, in the common SQL of SQLite and PostgreSQL.
+
+Times are Unix seconds, money is integer micro-units of a currency, flags are 0 and 1. A count that was not reported is
+null; the sums of an hour count it as 0. In `usage_hour` what has no name is the empty string, so that it is a key.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+COUNTS: Final = (
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "reasoning",
+    "audio_in",
+    "audio_out",
+    "searches",
+    "extra_input",
+    "extra_output",
+)
+"""Columns of counts, of a request and of an hour. `extra_` are tokens of calls that the provider made on the way to the
+answer and reports apart from it; cached tokens are in `input`, reasoning is in `output`."""
+
+_COUNT_COLUMNS: Final = ", ".join(f"{name} BIGINT" for name in COUNTS)
+_SUM_COLUMNS: Final = ", ".join(f"{name} BIGINT NOT NULL" for name in COUNTS)
+
+TABLES: Final = (
+    f"""
+    CREATE TABLE request (
+        id TEXT NOT NULL PRIMARY KEY,
+        at DOUBLE PRECISION NOT NULL,
+        tenant TEXT,
+        key TEXT,
+        session TEXT,
+        route TEXT,
+        dialect TEXT,
+        upstream_dialect TEXT,
+        model TEXT,
+        upstream TEXT,
+        target TEXT,
+        tries BIGINT NOT NULL,
+        stream BIGINT,
+        status BIGINT,
+        finish TEXT,
+        failure TEXT,
+        ttfb_ms DOUBLE PRECISION,
+        total_ms DOUBLE PRECISION NOT NULL,
+        {_COUNT_COLUMNS},
+        estimated BIGINT NOT NULL,
+        cost BIGINT,
+        currency TEXT,
+        price_source TEXT,
+        losses BIGINT NOT NULL,
+        loss_kinds TEXT,
+        trace TEXT,
+        tags TEXT
+    )
+    """,
+    "CREATE INDEX request_at ON request (at)",
+    "CREATE INDEX request_tenant ON request (tenant, at)",
+    f"""
+    CREATE TABLE usage_hour (
+        hour BIGINT NOT NULL,
+        tenant TEXT NOT NULL,
+        key TEXT NOT NULL,
+        model TEXT NOT NULL,
+        upstream TEXT NOT NULL,
+        dialect TEXT NOT NULL,
+        currency TEXT NOT NULL,
+        requests BIGINT NOT NULL,
+        failures BIGINT NOT NULL,
+        {_SUM_COLUMNS},
+        estimated BIGINT NOT NULL,
+        cost BIGINT NOT NULL,
+        unpriced BIGINT NOT NULL,
+        losses BIGINT NOT NULL,
+        PRIMARY KEY (hour, tenant, key, model, upstream, dialect, currency)
+    )
+    """,
+    """
+    CREATE TABLE api_key (
+        id TEXT NOT NULL PRIMARY KEY,
+        tenant TEXT,
+        name TEXT NOT NULL,
+        digest TEXT NOT NULL UNIQUE,
+        shown TEXT NOT NULL,
+        roles TEXT NOT NULL,
+        models TEXT,
+        limits TEXT,
+        budgets TEXT,
+        created DOUBLE PRECISION NOT NULL,
+        created_by TEXT,
+        expires DOUBLE PRECISION,
+        disabled DOUBLE PRECISION,
+        replaces TEXT,
+        last_used DOUBLE PRECISION
+    )
+    """,
+    """
+    CREATE TABLE budget (
+        id TEXT NOT NULL PRIMARY KEY,
+        scope TEXT NOT NULL,
+        amount BIGINT NOT NULL,
+        currency TEXT NOT NULL,
+        period TEXT NOT NULL,
+        zone TEXT NOT NULL,
+        warn_at BIGINT,
+        on_exceeded TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE price (
+        pattern TEXT NOT NULL,
+        upstream TEXT NOT NULL,
+        valid_from DOUBLE PRECISION NOT NULL,
+        input TEXT NOT NULL,
+        output TEXT NOT NULL,
+        cache_read TEXT,
+        cache_write TEXT,
+        currency TEXT NOT NULL,
+        PRIMARY KEY (pattern, upstream, valid_from)
+    )
+    """,
+    """
+    CREATE TABLE audit (
+        id TEXT NOT NULL PRIMARY KEY,
+        at DOUBLE PRECISION NOT NULL,
+        actor TEXT NOT NULL,
+        action TEXT NOT NULL,
+        object TEXT NOT NULL,
+        before TEXT,
+        after TEXT,
+        request TEXT
+    )
+    """,
+    "CREATE INDEX audit_at ON audit (at)",
+    """
+    CREATE TABLE capture (
+        request TEXT NOT NULL,
+        part TEXT NOT NULL,
+        media TEXT NOT NULL,
+        body BYTEA NOT NULL,
+        expires DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (request, part)
+    )
+    """,
+    "CREATE INDEX capture_expires ON capture (expires)",
+)
+"""Statements that create the tables. Prices of a million tokens are decimal numbers in text: they have no rounding."""

@@ -1,0 +1,138 @@
+"""The ledger in every kind of store: rows, their sums in the same transaction, and what is asked of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from xenoglot.store.ledger import queries
+from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
+from xenoglot.store.ledger.rows import RequestRow
+from xenoglot.store.records import StoreError
+
+if TYPE_CHECKING:
+    from xenoglot.store.sql import SQLStore
+    from xenoglot.store.store import Store
+
+HOUR = 3600
+FULL = RequestRow(
+    id="req_1",
+    at=7200.5,
+    tenant="ada",
+    key="laptop",
+    session="s",
+    route="/v1/messages",
+    dialect="messages",
+    upstream_dialect="chat",
+    model="large",
+    upstream="openai",
+    target="gpt",
+    tries=2,
+    stream=1,
+    status=200,
+    finish="stop",
+    ttfb_ms=1.5,
+    total_ms=20.25,
+    input=100,
+    output=20,
+    cache_read=30,
+    cache_write=4,
+    reasoning=5,
+    audio_in=6,
+    audio_out=7,
+    searches=1,
+    extra_input=50,
+    extra_output=9,
+    cost=1234,
+    currency="USD",
+    price_source="own",
+    losses=2,
+    loss_kinds="dropped:2",
+    trace="4bf92f3577b34da6a3ce929d0e0e4736",
+    tags="team=a",
+)
+BARE = RequestRow(id="req_2", at=7300.0, status=404, failure="not_found")
+UNPRICED = replace(FULL, id="req_3", at=10800.0, cost=None, currency=None, estimated=1, losses=0)
+
+
+@pytest.fixture
+def ledger(store: Store) -> SQLStore:
+    """Give a store of each kind, as a database."""
+    return cast("SQLStore", store)
+
+
+async def test_rows_come_back_as_they_were_the_newest_first(ledger: SQLStore) -> None:
+    await ledger.write(queries.add([FULL, BARE]))
+    await ledger.write(queries.add([UNPRICED]))
+    assert await ledger.read(queries.requests(RequestFilter())) == [UNPRICED, BARE, FULL]
+    assert await ledger.read(queries.request("req_1")) == FULL
+    assert await ledger.read(queries.request("req_9")) is None
+    assert await ledger.read(queries.requests(RequestFilter(tenant="ada", model="large", since=8000.0))) == [UNPRICED]
+    assert await ledger.read(queries.requests(RequestFilter(failed=True))) == [BARE]
+    page = RequestFilter(limit=1, before=(UNPRICED.at, UNPRICED.id))
+    assert await ledger.read(queries.requests(page)) == [BARE]
+
+
+async def test_usage_is_summed_by_group_and_currency(ledger: SQLStore) -> None:
+    await ledger.write(queries.add([FULL, replace(FULL, id="req_4")]))
+    await ledger.write(queries.add([BARE, UNPRICED]))
+    ada, nobody, unpriced = sorted(
+        await ledger.read(queries.usage(("tenant", "model"), UsageFilter())), key=lambda row: row["input"], reverse=True
+    )
+    assert (ada["tenant"], ada["model"], ada["requests"], ada["input"], ada["cost"]) == ("ada", "large", 2, 200, 2468)
+    assert (ada["currency"], ada["unpriced"], ada["failures"], ada["losses"]) == ("USD", 0, 0, 4)
+    assert {nobody["requests"], unpriced["requests"]} == {1}
+    by_hour = await ledger.read(queries.usage(("hour",), UsageFilter(tenant="ada", since=10800, until=14400)))
+    assert [(row["hour"], row["requests"], row["unpriced"], row["estimated"]) for row in by_hour] == [(10800, 1, 1, 1)]
+    (day,) = await ledger.read(queries.usage(("day",), UsageFilter(key="laptop", until=10800)))
+    assert (day["day"], day["requests"], day["searches"], day["extra_input"]) == (0, 2, 2, 100)
+
+
+async def test_a_batch_that_fails_leaves_neither_rows_nor_sums(ledger: SQLStore) -> None:
+    await ledger.write(queries.add([FULL]))
+    with pytest.raises(StoreError):
+        await ledger.write(queries.add([replace(BARE, id="req_5"), FULL]))
+    assert await ledger.read(queries.requests(RequestFilter())) == [FULL]
+    assert [row["requests"] for row in await ledger.read(queries.usage((), UsageFilter()))] == [1]
+
+
+async def test_old_rows_are_deleted_and_sums_stay_longer(ledger: SQLStore) -> None:
+    await ledger.write(queries.add([FULL, BARE, UNPRICED]))
+    assert await ledger.write(queries.prune(10000.0, 0.0, 1)) == 1
+    assert await ledger.write(queries.prune(10000.0, 0.0, 9)) == 1
+    assert await ledger.read(queries.requests(RequestFilter())) == [UNPRICED]
+    assert sum(cast("int", row["requests"]) for row in await ledger.read(queries.usage((), UsageFilter()))) == 3
+    assert await ledger.write(queries.prune(0.0, 10000.0, 9)) == 0
+    assert sum(cast("int", row["requests"]) for row in await ledger.read(queries.usage((), UsageFilter()))) == 1
+
+
+async def test_an_unknown_group_is_refused(ledger: SQLStore) -> None:
+    with pytest.raises(ValueError, match="expected one of tenant"):
+        await ledger.read(queries.usage(("tenant; DROP TABLE request",), UsageFilter()))
+
+
+counts = st.one_of(st.none(), st.integers(0, 2**40))
+requests = st.builds(
+    RequestRow,
+    id=st.uuids().map(str),
+    at=st.floats(0, 1e5),
+    tenant=st.sampled_from([None, "a", "b"]),
+    input=counts,
+    output=counts,
+    cost=counts,
+    currency=st.sampled_from([None, "USD"]),
+)
+
+
+@given(rows=st.lists(requests, max_size=20), cut=st.integers(0, 20))
+def test_sums_do_not_depend_on_how_rows_are_written(rows: list[RequestRow], cut: int) -> None:
+    whole = queries.summed(rows)
+    parts = [queries.summed(rows[:cut]), queries.summed(rows[cut:])]
+    for key, total in whole.items():
+        found = [part[key] for part in parts if key in part]
+        assert [sum(column) for column in zip(*found, strict=True)] == total
+    assert {key for part in parts for key in part} == whole.keys()
