@@ -11,8 +11,8 @@ import pytest
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config import discovery
 from xenoglot.gateway.config.discovery import FoundConfig, check_found, find_config, sensitive_entries, user_config
-from xenoglot.gateway.config.embedded import Embedded
 from xenoglot.gateway.config.load import Config
+from xenoglot.gateway.config.local_models import Embedded
 from xenoglot.gateway.config.settings import ServerSettings, UpstreamSettings
 
 LOCAL = '[upstreams.main]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9"\n'

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from xenoglot.backends.sanitize import for_log
+from xenoglot.backends.redaction import for_log
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.settings import is_loopback
 from xenoglot.providers import catalog
