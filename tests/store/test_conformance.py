@@ -6,14 +6,13 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from xenoglot.codec.json import slices
 from xenoglot.store.records import IDEMPOTENCY, Conversation, Retention, Stored, Window
 
 if TYPE_CHECKING:
-    import pytest
-
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.store import Store
 
@@ -312,6 +311,15 @@ class TestVault:
             b"else",
             None,
         ]
+
+    @pytest.mark.parametrize("count", [0, 1, 16, 17, 600])
+    async def test_several_are_recalled_at_once(self, store: Store, count: int) -> None:
+        await store.put_cached("bob", "key 0", "main", b"foreign", 1.0)
+        await store.put_cached("alice", "key 0", "other", b"foreign", 1.0)
+        for number in range(0, count, 100):
+            await store.put_cached("alice", f"key {number}", "main", b"%d" % number, 1.0)
+        found = await store.get_cached_of("alice", [f"key {number}" for number in range(count)], "main")
+        assert found == {f"key {number}": b"%d" % number for number in range(0, count, 100)}
 
     async def test_of_those_who_swap_at_once_one_succeeds(self, store: Store) -> None:
         place = ("alice", "key", IDEMPOTENCY)

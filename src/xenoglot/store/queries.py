@@ -7,7 +7,7 @@ owner in its condition: another owner's id is as unknown as one that does not ex
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -69,6 +69,9 @@ LARGE = 1024 * 1024
 """Bytes from which stored JSON is decoded in slices: one call would hold the interpreter's lock too long."""
 
 _answer = msgspec.json.Decoder(Stored)
+MOST_KEYS: Final = 256
+"""In one statement, of those that are looked up together."""
+_KEYS_STEP: Final = 16
 _UNDONE = ", ".join(f"'{status}'" for status in UNDONE)
 _LONGEST_ID = 256
 
@@ -253,6 +256,24 @@ def get_cached(owner: str, key: str, backend: str) -> Steps[bytes | None]:
         "SELECT payload FROM vault WHERE owner = $1 AND name = $2 AND backend = $3", (owner, key, backend)
     )
     return rows[0][0] if rows else None
+
+
+def get_cached_of(owner: str, keys: Sequence[str], backend: str) -> Steps[dict[str, bytes]]:
+    """Return the entries of the reasoning cache under any of `keys`, by key.
+
+    A statement has a multiple of `_KEYS_STEP` keys, the last one repeated: few statements are to be prepared.
+    """
+    found: dict[str, bytes] = {}
+    for start in range(0, len(keys), MOST_KEYS):
+        names = list(keys[start : start + MOST_KEYS])
+        names += names[-1:] * (-len(names) % _KEYS_STEP)
+        places = ", ".join(f"${number}" for number in range(3, len(names) + 3))
+        rows = yield Statement(
+            f"SELECT name, payload FROM vault WHERE owner = $1 AND backend = $2 AND name IN ({places})",  # noqa: S608  numbers
+            (owner, backend, *names),
+        )
+        found.update((name, payload) for name, payload in rows)
+    return found
 
 
 def swap(place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> Steps[bool]:

@@ -144,6 +144,10 @@ class SQLStore(ABC):
         """Return the cache entry under that key for that backend."""
         return await self.read(queries.get_cached(owner, key, backend))
 
+    async def get_cached_of(self, owner: str, keys: Sequence[str], backend: str) -> dict[str, bytes]:
+        """Return the cache entries under any of those keys for that backend, by key."""
+        return await self.read(queries.get_cached_of(owner, keys, backend))
+
     async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
         """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was."""
         return await self.write(queries.swap(place, before, after, now))

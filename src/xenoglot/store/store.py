@@ -129,6 +129,10 @@ class Store(Protocol):
         """Return the cache entry under that key for that backend."""
         ...
 
+    async def get_cached_of(self, owner: str, keys: Sequence[str], backend: str) -> dict[str, bytes]:
+        """Return the cache entries under any of those keys for that backend, by key: one request to the database."""
+        ...
+
     async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
         """Replace the cache entry `before` by `after`, `None` being no entry; return whether it was `before`.
 

@@ -317,7 +317,7 @@ def test_a_store_that_fails_keeps_nobody_from_asking(monkeypatch: pytest.MonkeyP
         raise StoreError("gone")
 
     backends = PreservingBackends()
-    for name in ("put_cached", "get_cached"):
+    for name in ("put_cached", "get_cached_of"):
         monkeypatch.setattr(backends.store, name, fail)
     backends.answer(THOUGHT, "chat", [ASK])
     assert thoughts(backends.answer(THOUGHT, "chat", CHAT_TURNS)) == []
@@ -475,16 +475,22 @@ def test_what_holds_where_nothing_is_set(host: str, preserve: Preserve | None, *
     assert (preserves(services, route, "messages"), preserves(services, route, "chat")) == (kept, False)
 
 
+def counted_lookups(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    """Return the keys of each request to the store from now on."""
+    asked: list[Sequence[str]] = []
+    recall = Memory.get_cached_of
+
+    async def counted(self: Memory, owner: str, keys: Sequence[str], place: str) -> dict[str, bytes]:
+        asked.append(keys)
+        return await recall(self, owner, keys, place)
+
+    monkeypatch.setattr(Memory, "get_cached_of", counted)
+    return asked
+
+
 def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted look-ups: an upstream without reasoning costs none, however long the history."""
-    backends, asked = PreservingBackends(), []
-    recall = backends.store.get_cached
-
-    async def counted(owner: str, key: str, place: str) -> bytes | None:
-        asked.append(key)
-        return await recall(owner, key, place)
-
-    monkeypatch.setattr(backends.store, "get_cached", counted)
+    backends, asked = PreservingBackends(), counted_lookups(monkeypatch)
     plain = Scripted(answered(WEATHER))
     backends.answer(plain, "chat", [ASK])
     backends.answer(plain, "chat", CHAT_TURNS)
@@ -492,6 +498,16 @@ def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.Mon
     backends.answer(THOUGHT, "chat", [ASK])
     backends.answer(plain, "chat", CHAT_TURNS)
     assert (len(asked), backends.keeper.stored) == (1, {"main"})
+
+
+@pytest.mark.parametrize("turns", [1, 40])
+def test_a_whole_history_is_looked_up_at_once(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
+    """Counted look-ups: one, however many turns and calls; each of them gets what it lacks."""
+    backends, asked = PreservingBackends(), counted_lookups(monkeypatch)
+    backends.answer(THOUGHT, "chat", [ASK])
+    call = backends.answer(THOUGHT, "chat", CHAT_TURNS * turns)
+    assert len(thoughts(call)) == turns
+    assert len(asked) == 1
 
 
 def test_the_flag() -> None:

@@ -208,29 +208,42 @@ class ReasoningCacheBackend:
         if not may_lack(self._keeper, call.request, self._place):
             return replace(call, body=None)
         said = call.request.messages
-        turns = [*zip((None, *said), said, strict=False)]
-        messages = await asyncio.gather(*(self._restored(turn, before) for before, turn in turns))
+        messages = await self._restored(said)
+        if messages is said:
+            return replace(call, body=None)
         moved = {
             place: stood
             for index, (turn, message) in enumerate(zip(said, messages, strict=True))
             if turn is not message
             for place, stood in places(f"$.messages[{index}]", turn, message)
         }
-        losses = call.losses.moved(moved) if moved else call.losses
-        return replace(call, request=replace(call.request, messages=tuple(messages)), losses=losses, body=None)
+        request = replace(call.request, messages=tuple(messages))
+        return replace(call, request=request, losses=call.losses.moved(moved), body=None)
 
-    async def _restored(self, message: Message, before: Message | None) -> Message:
-        for key in keys(message.content, before) if message.role == "assistant" else ():
-            found = await self._recall(key)
-            if found is not None and (known := unpack(found)) is not None:
-                return restored(message, known)
-        return message
+    async def _restored(self, said: Sequence[Message]) -> Sequence[Message]:
+        """Return the turns with what they lack. All are looked up at once: a request of an agent has hundreds."""
+        wanted = {
+            index: keys(turn.content, said[index - 1] if index else None)
+            for index, turn in enumerate(said)
+            if turn.role == "assistant"
+        }
+        found = await self._recall([key for names in wanted.values() for key in names])
+        if not found:
+            return said
+        messages = list(said)
+        for index, names in wanted.items():
+            known = next((known for key in names if key in found and (known := unpack(found[key])) is not None), None)
+            if known is not None:
+                messages[index] = restored(said[index], known)
+        return messages
 
-    async def _recall(self, key: str) -> bytes | None:
+    async def _recall(self, names: Sequence[str]) -> dict[str, bytes]:
+        if not names:
+            return {}
         try:
             if self._keeper.storing:  # what an answer of a moment ago brought
                 await self._keeper.within(asyncio.wait(tuple(self._keeper.storing)))
-            return await self._keeper.within(self._keeper.store.get_cached(self._owner, key, self._place))
+            return await self._keeper.within(self._keeper.store.get_cached_of(self._owner, names, self._place))
         except StoreError as error:
             _logger.error("what an answer lacks cannot be looked up: %s", error)  # noqa: TRY400  no texts
-            return None
+            return {}
