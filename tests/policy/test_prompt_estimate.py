@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from bench import samples
 from xenoglot.model.content import (
     Audio,
     File,
@@ -21,6 +23,7 @@ from xenoglot.model.content import (
     ToolResult,
 )
 from xenoglot.model.request import Message, Prompt, Request, Tool
+from xenoglot.policy import token_estimate
 from xenoglot.policy.token_estimate import estimate
 
 FRAME = 4
@@ -69,3 +72,35 @@ def test_texts_to_be_continued_count_with_what_is_to_follow_them() -> None:
 
 def test_an_empty_prompt_is_one_token() -> None:
     assert estimate(Request(model="m")) == 1
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the sizes of the texts whose characters are counted from now on."""
+    sizes: list[int] = []
+    tokens = token_estimate._tokens
+
+    def noted(data: bytes) -> float:
+        sizes.append(len(data))
+        return tokens(data)
+
+    monkeypatch.setattr(token_estimate, "_tokens", noted)
+    return sizes
+
+
+@pytest.mark.parametrize("calls", [4, 24, 400])
+def test_a_long_prompt_costs_no_more_than_its_sample(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
+    """Counted bytes: an agent brings its whole history with each request, and only what is new tells something new."""
+    request = samples.agent(calls=calls)
+    whole = sum(
+        token_estimate.estimate_part(part) for message in request.messages for part in message.content
+    ) + FRAME * len(request.messages)
+    sizes = looked_at(monkeypatch)
+    assert estimate(replace(request, tools=())) == pytest.approx(whole, rel=0.1)
+    assert sum(sizes) <= 12_288
+
+
+def test_a_short_prompt_is_counted_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = samples.small()
+    sizes = looked_at(monkeypatch)
+    estimate(request)
+    assert sizes == [len(part.text) for message in request.messages for part in message.content if type(part) is Text]

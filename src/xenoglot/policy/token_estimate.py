@@ -65,6 +65,8 @@ _LETTERS_PER_TOKEN = 3.5
 """Of a text of long words."""
 _SAMPLES, _SAMPLE = 16, 2048
 """Of a longer text so many pieces of so many bytes are looked at, at equal distances."""
+_PROMPT_SAMPLES, _PROMPT_SAMPLE = 64, 192
+"""Likewise of the texts of a longer prompt together: every request of an agent brings its whole history again."""
 
 
 def _classes() -> bytes:
@@ -89,12 +91,17 @@ def text_tokens(text: str) -> int:
 
 def bytes_tokens(data: bytes) -> int:
     """Return about how many tokens the UTF-8 in `data` is."""
+    return _sampled(data, _SAMPLES, _SAMPLE)
+
+
+def _sampled(data: bytes, samples: int, sample: int) -> int:
+    """Return the tokens of `data` as far as so many samples of so many bytes tell."""
     size = len(data)
-    if size <= _SAMPLES * _SAMPLE:
+    if size <= samples * sample:
         return max(1, round(_tokens(data))) if data else 0
-    step = size // _SAMPLES
-    sample = b"".join(data[at : at + _SAMPLE] for at in range(0, step * _SAMPLES, step))
-    return round(_tokens(sample) * size / len(sample))
+    step = size // samples
+    seen = b"".join(data[at : at + sample] for at in range(0, step * samples, step))
+    return round(_tokens(seen) * size / len(seen))
 
 
 def _tokens(data: bytes) -> float:
@@ -124,75 +131,100 @@ MEDIA_CHARACTERS_PER_TOKEN = 32
 
 def estimate(request: Request) -> int:
     """Return about how many tokens the prompt of `request` is, at least 1."""
+    texts: list[str] = []
     tokens = MESSAGE_TOKENS * len(request.messages)
     for message in request.messages:
-        tokens += _parts(message.content)
+        tokens += _parts(message.content, texts)
     for tool in request.tools:
-        tokens += _tool(tool)
+        tokens += _tool(tool, texts)
     if request.prompt is not None:
-        tokens += _prompt(request.prompt)
-    return max(1, tokens)
+        tokens += _prompt(request.prompt, texts)
+    return max(1, tokens + _all_tokens(texts))
 
 
-def _prompt(prompt: Prompt) -> int:
-    tokens = _text(prompt.suffix)
+def estimate_part(part: Part) -> int:
+    """Return about how many tokens one part of a turn is."""
+    texts: list[str] = []
+    return _part(part, texts) + sum(map(text_tokens, texts))
+
+
+def _all_tokens(texts: list[str]) -> int:
+    """Return about how many tokens `texts` are; of many, some pieces are looked at."""
+    if sum(map(len, texts)) <= _PROMPT_SAMPLES * _PROMPT_SAMPLE:
+        return sum(map(text_tokens, texts))
+    return _sampled("".join(texts).encode("utf-8", "surrogatepass"), _PROMPT_SAMPLES, _PROMPT_SAMPLE)
+
+
+# The functions below return what the size of a text does not tell, and add the texts that are to be counted.
+
+
+def _prompt(prompt: Prompt, texts: list[str]) -> int:
+    tokens = _text(prompt.suffix, texts)
     for text in prompt.texts:
-        tokens += _text(text) if isinstance(text, str) else len(text)
+        tokens += _text(text, texts) if isinstance(text, str) else len(text)
     return tokens
 
 
-def _parts(parts: Iterable[Part]) -> int:
+def _parts(parts: Iterable[Part], texts: list[str]) -> int:
     tokens = 0
     for part in parts:
-        tokens += _text(part.text) if type(part) is Text else estimate_part(part)
+        if type(part) is Text:
+            texts.append(part.text)
+        else:
+            tokens += _part(part, texts)
     return tokens
 
 
-def estimate_part(part: Part) -> int:  # noqa: PLR0911  one for each kind
-    """Return about how many tokens one part of a turn is."""
+def _part(part: Part, texts: list[str]) -> int:  # noqa: PLR0911  one for each kind
     match part:
         case ToolCall():
-            return TOOL_TOKENS + _text(part.name) + _text(part.arguments)
+            texts += (part.name, part.arguments)
+            return TOOL_TOKENS
         case ToolResult():
-            return TOOL_TOKENS + _parts(part.content)
+            return TOOL_TOKENS + _parts(part.content, texts)
         case Text(text=text) | Refusal(text=text):
-            return _text(text)
+            return _text(text, texts)
         case Reasoning():
-            return _text(part.text) + _text("".join(part.summary or ())) + _text(part.encrypted)
+            texts += part.summary or ()
+            return _text(part.text, texts) + _text(part.encrypted, texts)
         case Image():
             return IMAGE_TOKENS
         case Audio(source=None):
-            return _text(part.transcript)
+            return _text(part.transcript, texts)
         case Audio(source=source) | File(source=source):
-            return _media(source)
+            return _media(source, texts)
         case Opaque():
-            return _json(part.data)
+            return _json(part.data, texts)
 
 
-def _tool(tool: Tool | Opaque) -> int:
+def _tool(tool: Tool | Opaque, texts: list[str]) -> int:
     if isinstance(tool, Opaque):
-        return TOOL_TOKENS + _json(tool.data)
-    return TOOL_TOKENS + _text(tool.name) + _text(tool.description) + _json(tool.parameters) + _json(tool.format)
+        return TOOL_TOKENS + _json(tool.data, texts)
+    _text(tool.name, texts)
+    _text(tool.description, texts)
+    return TOOL_TOKENS + _json(tool.parameters, texts) + _json(tool.format, texts)
 
 
-def _media(source: Source | None) -> int:
+def _media(source: Source | None, texts: list[str]) -> int:
     match source:
         case Inline(data=data):
             return max(1, len(data) // MEDIA_CHARACTERS_PER_TOKEN)
         case Plain(text=text):
-            return _text(text)
+            return _text(text, texts)
         case Nested(parts=parts):
-            return _parts(parts)
+            return _parts(parts, texts)
         case _:
             return MEDIA_TOKENS
 
 
-def _json(value: JSON) -> int:
-    return 0 if value is None else bytes_tokens(encode_json(value))
+def _json(value: JSON, texts: list[str]) -> int:
+    return 0 if value is None else _text(encode_json(value).decode(), texts)
 
 
-def _text(text: str | None) -> int:
-    return text_tokens(text) if text else 0
+def _text(text: str | None, texts: list[str]) -> int:
+    if text:
+        texts.append(text)
+    return 0
 
 
 MOST_KEPT: Final = 8192
