@@ -607,13 +607,17 @@ def test_ask_writes_what_a_terminal_cannot_show(upstream: RunningGateway) -> Non
 @BOTH
 def test_ask_says_in_one_line_why_there_is_no_answer(failing: RunningGateway, dialect: str) -> None:
     done = xenoglot_does("ask", "--upstream", failing.url, "--dialect", dialect, "--model", "m", "Bonjour?")
-    assert done == Done(2, "", "xenoglot: this is not ?[31mpossible\n")
+    path = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}[dialect]
+    assert done == Done(7, "", f"xenoglot: HTTP 400 from {failing.url}{path}: this is not ?[31mpossible\n")
 
 
 @BOTH
 def test_a_key_that_is_refused_is_not_shown(upstream: RunningGateway, dialect: str) -> None:
     done = xenoglot_does("ask", *behind(upstream, dialect), "--model", "m", "Bonjour?", TEST_KEY="sk-another-key")
-    assert done == Done(2, "", "xenoglot: the upstream refused the gateway's credentials\n")
+    assert done.code == 7
+    assert done.err.startswith(f"xenoglot: 401 from {upstream.url}")
+    assert "the key in $TEST_KEY was refused" in done.err
+    assert "sk-another-key" not in done.err
 
 
 @BOTH
@@ -634,9 +638,8 @@ def test_models_of_a_file_are_listed(upstream: RunningGateway, tmp_path: Path) -
 def test_an_upstream_that_is_not_there_is_said_to_be_so() -> None:
     with run_gateway({"scripted": Scripted(answer("never"))}) as gone:
         flags = ["--upstream", gone.url]
-    assert xenoglot_does("models", *flags) == Done(
-        2, "", "xenoglot: connection error: the upstream cannot be reached\n"
-    )
+    told = f"xenoglot: cannot connect to {gone.url}: connection refused; is the server running?\n"
+    assert xenoglot_does("models", *flags) == Done(8, "", told)
 
 
 def test_without_an_upstream_the_embedded_model_is_there() -> None:
@@ -668,7 +671,7 @@ def test_serve_serves_until_a_signal(upstream: RunningGateway, number: signal.Si
         assert greeting
         asked = ["ask", "--upstream", greeting[1], "--model", "m", "--key-env", "TEST_CLIENT", "Bonjour?"]
         assert xenoglot_does(*asked, TEST_CLIENT="sk-the-clients-key") == Done(0, "Bonjour, lāmi.\n", "")
-        assert xenoglot_does(*asked, TEST_CLIENT="sk-not-the-key").code == 2
+        assert xenoglot_does(*asked, TEST_CLIENT="sk-not-the-key").code == 7
         process.send_signal(number)
         out, err = process.communicate(timeout=TIMEOUT)
         lines = [json.loads(line) for line in err.splitlines()]

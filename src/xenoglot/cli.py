@@ -26,7 +26,18 @@ from xenoglot.codec import loss
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.dialect_registry import names
-from xenoglot.errors import EXTRAS, ConfigurationError, LossError, WireError, XenoglotError, missing_extra
+from xenoglot.errors import (
+    EXTRAS,
+    ConfigurationError,
+    FailureError,
+    LossError,
+    RateLimitError,
+    UpstreamError,
+    WireError,
+    XenoglotError,
+    failure_error,
+    missing_extra,
+)
 from xenoglot.launching import commands as launching
 from xenoglot.providers import list_command
 from xenoglot.terminal import ask_command, chat_command, pull_command
@@ -47,6 +58,12 @@ MISUSE = 2
 REFUSED = 3
 """The exit code where something is lost that must not be."""
 
+REQUEST_REFUSED = 7
+"""The exit code where a server refused the request: the same request will be refused again."""
+
+UNREACHABLE = 8
+"""The exit code where a server cannot be reached, fails or is busy: the same command may succeed later."""
+
 INTERRUPTED = 130
 LONGEST_LINE = 500
 """Characters of a line of complaint."""
@@ -58,16 +75,16 @@ _STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65536
 
 
-def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  one for each way to end
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
     try:
         code = _run(arguments)
         if sys.stdout is not None:  # it is where somebody closed it
             sys.stdout.flush()
-    except ConfigurationError as error:
-        return _complain(*str(error).split("\n"))
     except XenoglotError as error:
-        return _complain(str(error))
+        told = failure_error(error.failure) if type(error) is FailureError else error  # with the server's URL
+        lines = str(told).split("\n") if isinstance(told, ConfigurationError) else [str(told)]
+        return _complain(*lines, code=exit_code(told))
     except ModuleNotFoundError as error:
         if error.name not in EXTRAS:
             raise
@@ -326,11 +343,20 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _complain(*lines: str) -> int:
+def exit_code(error: XenoglotError) -> int:
+    """Return the exit code of a command that ends with `error`."""
+    if not isinstance(error, FailureError):
+        return MISUSE
+    if error.failure.cause in ("credentials", "forbidden"):
+        return REQUEST_REFUSED
+    return UNREACHABLE if isinstance(error, UpstreamError | RateLimitError) else REQUEST_REFUSED
+
+
+def _complain(*lines: str, code: int = MISUSE) -> int:
     """Say what went wrong; return the exit code. What a line quotes neither breaks it nor moves the terminal."""
     told = "\n".join(for_log(line.replace("\n", " "), LONGEST_LINE) for line in lines)
     print(f"xenoglot: {told}", file=sys.stderr)
-    return MISUSE
+    return code
 
 
 def _show_what_cannot_be_shown() -> None:

@@ -208,10 +208,21 @@ _PERMANENT = frozenset({"tls", "protocol", "too_large", "credentials", "forbidde
 _RETRYABLE = frozenset({"conflict", "rate_limit", "internal", "upstream", "overloaded", "timeout"})
 
 
-def failure_error(failure: Failure, limits: RateLimits | None = None) -> FailureError:
-    """Return the error of the class that `failure` is of."""
-    kind = ConnectionFailedError if failure.cause in _CONNECTION else _KINDS[failure.kind]
-    return kind(failure, limits)
+QUOTING = frozenset({"invalid_request", "context_overflow", "too_large", "unsupported"})
+"""Kinds whose `operator_message` leaves the server's own text out, because it may quote the request."""
+
+
+def failure_error(
+    failure: Failure, limits: RateLimits | None = None, kind: type[FailureError] | None = None
+) -> FailureError:
+    """Return the error of the class that `failure` is of, or of this `kind`. It names a failed server."""
+    if kind is None:
+        kind = ConnectionFailedError if failure.cause in _CONNECTION else _KINDS[failure.kind]
+    error = kind(failure, limits)
+    told = failure.operator_message
+    if told is not None:
+        error.args = (f"{told}: {failure.message}" if failure.kind in QUOTING else told,)
+    return error
 
 
 class ConfigurationError(XenoglotError):

@@ -1,6 +1,7 @@
 """What a server says of a key, and what it calls a request: told to those whose own key it is, and to nobody else."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.client.server_scripts import HELLO, HELLO_STREAMED, error_answer
 from xenoglot.backends.backend import Answer, Call
@@ -82,7 +83,7 @@ async def test_findings_c9_plain_a_body_without_a_known_error(status: int, body:
     assert (None if known else told.details) == kept
     assert known or "token" not in told.message
     assert not isinstance(hidden.details, str)
-    assert "expired" not in str(hidden)
+    assert "expired" not in str(replace(hidden, operator_message=None))
 
 
 @pytest.mark.parametrize("script", [pytest.param(HELLO, id="whole"), pytest.param(HELLO_STREAMED, id="streamed")])

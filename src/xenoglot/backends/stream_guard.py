@@ -55,7 +55,7 @@ class GuardedReader:
             events = self._stage.feed(chunk)
         except WireError as error:
             self.failed = True
-            return (Failed(failure=invalid_answer(error)),)
+            return (Failed(failure=self._for_client(invalid_answer(error))),)
         if not events:
             return events
         last = events[-1]
@@ -78,14 +78,17 @@ class GuardedReader:
     def close(self) -> Sequence[Event]:
         """Return what the end of the bytes tells."""
         try:
-            return self._stage.close()
+            events = self._stage.close()
         except WireError as error:
-            return (Failed(failure=invalid_answer(error)),)
+            return (Failed(failure=self._for_client(invalid_answer(error))),)
+        if events and type(last := events[-1]) is Failed:
+            return (*events[:-1], Failed(failure=self._for_client(last.failure)))
+        return events
 
     def connection_lost(self, error: TransportError) -> Sequence[Event]:
         """Return what a break of the bytes tells: a failure, unless the answer was terminated before it."""
         events = self.close()
-        return events if self.reading.terminated else (Failed(failure=unreachable(error)),)
+        return events if self.reading.terminated else (Failed(failure=self._for_client(unreachable(error))),)
 
 
 class PassthroughMonitor:
@@ -133,7 +136,7 @@ class PassthroughMonitor:
         if self.reading.terminated:
             return completing, events
         if failure is not None:
-            return b"", (Failed(failure=failure),)
+            return b"", (Failed(failure=self._for_client(failure)),)
         if events and type(events[-1]) is Failed:
             return b"", events
         return completing + self._dialect.terminator, events
@@ -145,11 +148,11 @@ class PassthroughMonitor:
             events = read(*arguments)
         except WireError as error:
             self._broken = self._failed = True
-            return (Failed(failure=invalid_answer(error)),)
+            return (Failed(failure=self._for_client(invalid_answer(error))),)
         if not events or type(failed := events[-1]) is not Failed:
             return events
         self._failed = True
         failure = self._for_client(failed.failure)
-        if failure == failed.failure:
-            return events
-        return (*events[:-1], Failed(failure=replace(failure, dialect=None, raw_type=None, code=None)))
+        if replace(failure, operator_message=None) != failed.failure:
+            failure = replace(failure, dialect=None, raw_type=None, code=None)
+        return (*events[:-1], Failed(failure=failure))

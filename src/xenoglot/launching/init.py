@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.redaction import for_log
-from xenoglot.errors import ConfigurationError, XenoglotError
+from xenoglot.errors import ConfigurationError, FailureError, XenoglotError, failure_error
 from xenoglot.gateway.config.discovery import trust
 from xenoglot.gateway.config.file_permissions import secret_places
 from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, render_config, validate_answers
@@ -212,7 +212,8 @@ def _show_models(who: UpstreamChoice, questions: InitPrompt) -> None:
         config = validate_answers(InitAnswers(upstream=who, embedded=False), questions.environ, "init")
         names = asyncio.run(_listed(config))
     except XenoglotError as error:
-        questions.say(for_log(f"Models cannot be listed: {error}", 400))
+        told = failure_error(error.failure) if isinstance(error, FailureError) else error
+        questions.say(for_log(f"Models cannot be listed: {told}", 400))
         return
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     questions.say(for_log(f"Models: {', '.join(names[:MOST_SHOWN])}{more}.", 2000))

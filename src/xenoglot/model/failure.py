@@ -88,7 +88,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     and `code` are the words of `dialect`, kept for the same dialect. `param` is the path of the field at fault.
     `retry_after` is in seconds. `tokens` and `limit` belong to a context overflow. `details` is the dialect's own
     machine-readable part. `non_retryable`: the same request would fail again, though the kind alone does not say so.
-    `cause` and `not_sent` (no server can have started work on the request) are for the retry policy.
+    `cause` and `not_sent` (no server can have started work on the request) are for the retry policy. `operator_message`
+    names the server (URL, status, cause, remedy): for logs and for users of the client, never for a gateway's clients.
     """
 
     kind: FailureKind
@@ -106,3 +107,4 @@ class Failure(Struct, frozen=True, kw_only=True):
     non_retryable: bool = False
     cause: FailureCause | None = None
     not_sent: bool = False
+    operator_message: str | None = None

@@ -56,7 +56,9 @@ async def test_findings_2_the_upstream_is_not_blamed() -> None:
             error = await problem(transport, wire.url)
         assert (error.kind, error.stage, error.sent) == ("exhausted", "connect", False)
         failure = unreachable(error)
-        assert failure == Failure(kind="internal", message=WORDS, cause="exhausted", not_sent=True)
+        assert failure == Failure(
+            kind="internal", message=WORDS, cause="exhausted", not_sent=True, operator_message=str(error)
+        )
         assert judge(failure).blame == "nobody"
         async with await transport.send("POST", wire.url, [], b"{}") as reply:
             assert await reply.read() == b"ok"

@@ -66,7 +66,9 @@ async def test_errors_are_typed() -> None:
         Upstream(error_answer(401, {"message": "key sk-1"})) as second,
         AsyncClient(configured(two(first, second)), model="fast") as client,
     ):
-        with pytest.raises(UpstreamError, match="refused the gateway's credentials"):
+        with pytest.raises(
+            UpstreamError, match=f"401 from {second.url}/v1/chat/completions: no key was sent; set `key_env` under"
+        ):
             await client.complete("Hi")
         with pytest.raises(NotFoundError, match="`other`"):
             await client.complete("Hi", model="other")

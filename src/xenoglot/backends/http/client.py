@@ -170,7 +170,7 @@ class Transport:
     async def _connect(
         self, pool: ConnectionPool, origin: Origin, total_at: float, *, sent: bool
     ) -> UpstreamConnection:
-        """A new connection to `origin`. Its error is raised outside of the handlers: their context names addresses."""
+        """A new connection to `origin`. Its error is raised outside of the handlers: its cause has no traceback."""
         until = min(pool.loop.time() + seconds(self.deadlines.connect), total_at)
         try:
             async with asyncio.timeout_at(None if until == inf else until):
@@ -180,6 +180,7 @@ class Transport:
         except OSError as failure:
             kind, problem = connect_problem(failure, secure=origin.scheme == "https")
             error = TransportError(kind, "connect", problem, sent=sent)
+            error.__cause__ = failure.with_traceback(None)
         else:
             if connection.usable and not self._closed:
                 pool.connections.add(connection)

@@ -11,12 +11,13 @@ from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.operation import OperationAnswer, encode_call, upstream_form
 from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.remote.operator_messages import UNSET_KEY, OperatorMessages
 from xenoglot.backends.remote.passthrough import UpstreamRequest, passthrough_request
 from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
 from xenoglot.backends.remote.upstream_errors import (
     ResponseErrors,
+    cause_of,
     has_no_endpoint,
-    invalid_answer,
     request_id,
     unreachable,
 )
@@ -83,7 +84,8 @@ class Remote:
     `authorize` gives the headers that show a key, where they are not those of the dialect. It is `candid` to those
     whose own key it is: they are told what the server says of it, in its words. With `socket_path` it is at a unix
     socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual. Clients of a dialect
-    that the server `also` speaks are answered in that.
+    that the server `also` speaks are answered in that. `key_source` (`$NAME`) and `no_key` are for messages about a key
+    that is refused or missing.
     """
 
     def __init__(  # noqa: PLR0913  one argument per setting of an upstream
@@ -101,6 +103,8 @@ class Remote:
         socket_path: str | None = None,
         most_values: int = MOST_VALUES,
         also: Sequence[ExtraDialect] = (),
+        key_source: str = "",
+        no_key: str = UNSET_KEY,
     ) -> None:
         self.name = name
         self._also = also
@@ -111,8 +115,16 @@ class Remote:
         self._transport = transport
         fixed, shown = headers or {}, authorize or dialect.authorize
         self._heads = RequestHeads([shown(key) for key in keys or (None,)], fixed, socket_path)
+        redact = Redactor((*keys, *fixed.values()))
+        where = base_url if socket_path is None else f"unix://{socket_path}"
+        url = self._url if socket_path is None else where
+        messages = OperatorMessages(where, url, redact, key=key_source if keys else None, no_key=no_key)
         self._replies = ResponseErrors(
-            dialect, Redactor((*keys, *fixed.values())), candid=candid, most_values=most_values
+            dialect,
+            redact,
+            messages,
+            candid=candid,
+            most_values=most_values,
         )
 
     async def answer(self, call: Call) -> Answer:
@@ -211,7 +223,7 @@ class Remote:
             FailureError: it is none; or, where it came in one piece, it fails.
         """
         if reply.status != OK:
-            raise await self._replies.refusal(reply)
+            raise await self._replies.refusal(reply, asked.url)
         if not self.streams(reply):
             answer = await self._complete_answer(reply, call, verbatim=asked.verbatim and not call.request.stream)
         elif asked.verbatim and call.request.stream:
@@ -265,19 +277,23 @@ class Remote:
                 await exchange.wait()
             reply = self.reply(exchange)
         except TransportError as error:
-            raise FailureError(unreachable(error)) from None
+            raise self._replies.unreachable(error) from cause_of(error)
         return await self.read_answer(reply, call, asked)
+
+    def unreachable(self, error: TransportError) -> FailureError:
+        """Return the error of a request to which no whole answer came."""
+        return self._replies.unreachable(error)
 
     def monitor(self) -> PassthroughMonitor:
         """Return what sees the events in a stream's bytes that are passed on."""
-        return PassthroughMonitor(self._dialect, self._replies.for_client)
+        return PassthroughMonitor(self._dialect, self._replies.in_stream)
 
     def reader(self, call: Call) -> GuardedReader:
         """Return what makes events of a stream's bytes, for whoever sent `call`."""
         restoring = self._restore_stages(call)
         reading = StreamReader(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
         stage = Pipeline(reading, *restoring) if restoring else reading
-        return GuardedReader(stage, reading, self._replies.for_client, call.losses)
+        return GuardedReader(stage, reading, self._replies.in_stream, call.losses)
 
     async def count(self, call: Call) -> int | None:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
@@ -293,8 +309,9 @@ class Remote:
         call.losses.settle()
         path, query, body = addressed(asked, self._dialect, counting=True)
         try:
-            reply = await self._post(endpoint(self._base_url, path, query), call, encode_json(body), "application/json")
-            return read(await self._replies.json(reply))
+            url = endpoint(self._base_url, path, query)
+            reply = await self._post(url, call, encode_json(body), "application/json")
+            return read(await self._replies.json(reply, url))
         except WireError:
             return None
         except FailureError as error:
@@ -329,15 +346,15 @@ class Remote:
         seen = None if glimpse is None else glimpse(data)
         if seen is not None:
             return seen
-        answer = self._replies.parsed(data, MOST_NUMBERS)
+        answer = self._replies.parsed(data, reply, most=MOST_NUMBERS)
         if isinstance(answer, dict) and answer.get("error") is not None:
-            raise self._replies.failure(answer, reply)
+            raise self._replies.failure(answer, reply, data)
         try:
             result = form.decode_response(answer)
             if not verbatim:
                 form.operation.check(call.request, result)
         except WireError as error:
-            raise FailureError(invalid_answer(error)) from None
+            raise self._replies.unreadable(error, data, reply) from error
         return result
 
     async def models(self) -> Sequence[ModelInfo]:
@@ -346,14 +363,15 @@ class Remote:
         try:
             reply = await self._transport.send_prepared(self._heads.get(url).request())
         except TransportError as error:
-            raise FailureError(unreachable(error)) from None
+            raise self._replies.unreachable(error) from cause_of(error)
         if reply.status != OK:
-            raise await self._replies.refusal(reply)
-        body = await self._replies.json(reply)
+            raise await self._replies.refusal(reply, url)
+        data = await self._replies.body(reply)
+        body = self._replies.parsed(data, reply, url)
         try:
             return self._dialect.decode_models(body)
         except WireError as error:
-            raise FailureError(invalid_answer(error)) from None
+            raise self._replies.unreadable(error, data, reply, url) from error
 
     def continues(self, model: str) -> bool:
         """Return whether the server continues a last turn of the assistant's."""
@@ -396,14 +414,14 @@ class Remote:
     async def _post(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> UpstreamResponse:
         reply = await self._send(url, call, body, accept)
         if reply.status != OK:
-            raise await self._replies.refusal(reply)
+            raise await self._replies.refusal(reply, url)
         return reply
 
     async def _send(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> UpstreamResponse:
         try:
             return await self._transport.send_prepared(self._request(url, call, body, accept))
         except TransportError as error:
-            raise FailureError(unreachable(error)) from None
+            raise self._replies.unreachable(error) from cause_of(error)
 
     def _request(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> HTTPRequest:
         passthrough_request = call.headers if call.dialect == self._dialect.name else ()
@@ -434,13 +452,13 @@ class Remote:
         Raises:
             FailureError: it is none, or empty.
         """
-        body = self._replies.parsed(data)
+        body = self._replies.parsed(data, reply)
         if isinstance(body, dict) and not is_placeholder(body.get("error")):
-            raise self._replies.failure(body, reply)
+            raise self._replies.failure(body, reply, data)
         try:
             response = self._dialect.decode_response(body)
         except WireError as error:
-            raise FailureError(invalid_answer(error)) from None
+            raise self._replies.unreadable(error, data, reply) from error
         return response if self._dialect.tells_unfinished else with_finish(response, losses)
 
     def restore_tools(self, response: Response, call: Call) -> Response:
@@ -465,7 +483,7 @@ class Remote:
             async for chunk in reply:
                 yield chunk
         except TransportError as error:
-            raise FailureError(unreachable(error)) from None
+            raise FailureError(unreachable(error)) from cause_of(error)
         finally:
             await reply.aclose()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.http.client import TransportError
+from xenoglot.backends.remote.operator_messages import ServerAnswer
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.codec.json.json_io import MOST_VALUES, decode_answer
 from xenoglot.codec.json.slices import count_values
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.http.client import UpstreamResponse
     from xenoglot.backends.redaction import Redactor
+    from xenoglot.backends.remote.operator_messages import OperatorMessages
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON
     from xenoglot.model.limits import RateLimits
@@ -56,18 +58,27 @@ _MESSAGES: Mapping[str, str] = {
 
 
 def unreachable(error: TransportError) -> Failure:
-    """Return the failure of a request to which no whole answer came.
+    """Return the failure of a request to which no whole answer came; its `operator_message` is the cause alone.
 
     A server to which no connection comes up in time is as absent as one that refuses it (U02).
     """
     kind = "connect" if error.stage == "connect" and error.kind == "timeout" else error.kind
-    return Failure(kind=_KINDS[kind], message=_MESSAGES[kind], cause=kind, not_sent=not error.sent)
+    return Failure(
+        kind=_KINDS[kind],
+        message=_MESSAGES[kind],
+        cause=kind,
+        not_sent=not error.sent,
+        operator_message=str(error),
+    )
 
 
 def invalid_answer(error: WireError) -> Failure:
-    """Return the failure of an answer that is not what its dialect allows."""
+    """Return the failure of an answer that is not what its dialect allows; `operator_message` says what is wrong."""
     return Failure(
-        kind="upstream", message=f"server error: the upstream's answer was not understood: {error}", cause="garbled"
+        kind="upstream",
+        message=f"server error: the upstream's answer was not understood: {error}",
+        cause="garbled",
+        operator_message=str(error),
     )
 
 
@@ -129,14 +140,22 @@ _IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 class ResponseErrors:
     """Reads the replies of one server; of what it says in its own words, `redact` takes the secrets out.
 
-    Where it is `candid`, nothing else is: whoever asks is the one whose key the server knows.
+    Where it is `candid`, nothing else is: whoever asks is the one whose key the server knows. `messages` words failures
+    for the operator.
     """
 
     def __init__(
-        self, dialect: Dialect, redact: Redactor, *, candid: bool = False, most_values: int = MOST_VALUES
+        self,
+        dialect: Dialect,
+        redact: Redactor,
+        messages: OperatorMessages,
+        *,
+        candid: bool = False,
+        most_values: int = MOST_VALUES,
     ) -> None:
         self._dialect = dialect
         self._redact = redact
+        self._messages = messages
         self._candid = candid
         self._most = most_values
 
@@ -145,20 +164,34 @@ class ResponseErrors:
         try:
             return await reply.read()
         except TransportError as error:
-            raise FailureError(unreachable(error)) from None
+            raise self.unreachable(error) from cause_of(error)
         finally:
             reply.close()
 
-    async def json(self, reply: UpstreamResponse) -> JSON:
+    async def json(self, reply: UpstreamResponse, url: str | None = None) -> JSON:
         """Return the whole body as JSON. Raises `FailureError` where it does not all come, or is none."""
-        return self.parsed(await self.body(reply))
+        return self.parsed(await self.body(reply), reply, url)
 
-    def parsed(self, data: bytes, most: int = 0) -> JSON:
+    def parsed(self, data: bytes, reply: UpstreamResponse | None = None, url: str | None = None, most: int = 0) -> JSON:
         """Return JSON. Raises `FailureError` for what is none, or holds too many values; `most` are never too many."""
         try:
             return decode_answer(data, most=max(most, self._most))
         except WireError as error:
-            raise FailureError(invalid_answer(error)) from None
+            raise self.unreadable(error, data, reply, url) from error
+
+    def unreachable(self, error: TransportError) -> FailureError:
+        """Return the error of a request to which no whole answer came."""
+        return FailureError(self._messages.unanswered(unreachable(error)))
+
+    def unreadable(
+        self, error: WireError, data: bytes, reply: UpstreamResponse | None, url: str | None = None
+    ) -> FailureError:
+        """Return the error of an answer that is not what the dialect allows."""
+        return FailureError(self._messages.unreadable(invalid_answer(error), self._answer(data, reply, url)))
+
+    def _answer(self, data: bytes, reply: UpstreamResponse | None, url: str | None) -> ServerAnswer:
+        status, kind = (0, "") if reply is None else (reply.status, reply.header("content-type") or "")
+        return ServerAnswer(url or self._messages.url, status, kind, data)
 
     def is_lines(self, data: bytes) -> bool:
         """Return whether a body is several JSON values, one a line, and no more values than a body may hold."""
@@ -171,18 +204,19 @@ class ResponseErrors:
             return False
         return True
 
-    async def refusal(self, reply: UpstreamResponse) -> FailureError:
+    async def refusal(self, reply: UpstreamResponse, url: str | None = None) -> FailureError:
         """Return what a status other than 200 says. No redirect is followed, least of all with our key (U42)."""
         if reply.status < REFUSED:
             reply.close()
             told = f"the upstream gave no answer (status {reply.status})"
-            return FailureError(Failure(kind="upstream", message=told, cause="protocol"), self.limits(reply))
+            failure = Failure(kind="upstream", message=told, cause="protocol")
+            return FailureError(self._messages.refused(failure, self._answer(b"", reply, url), ""), self.limits(reply))
         data = await self.body(reply)
         try:
             body: JSON = decode_answer(data, most=self._most)
         except WireError:
             body = None  # an HTML page of some proxy: nothing in it is for the client
-        error = self.failure(body, reply)
+        error = self.failure(body, reply, data, url)
         return self._with_body(error, data, reply) if self._candid else error
 
     def _with_body(self, error: FailureError, data: bytes, reply: UpstreamResponse) -> FailureError:
@@ -193,18 +227,29 @@ class ResponseErrors:
         text = self._redact(data[:_READ_OF_BODY].decode("utf-8", "replace")).strip()[:MOST_QUOTED]
         return FailureError(replace(failure, details=text), error.limits) if text else error
 
-    def failure(self, body: JSON, reply: UpstreamResponse) -> FailureError:
-        """Return what an error says whose body this is."""
-        failure = self.for_client(self._dialect.decode_error(reply.status, body))
+    def failure(self, body: JSON, reply: UpstreamResponse, data: bytes = b"", url: str | None = None) -> FailureError:
+        """Return what an error says whose body this is; `data` is the body as it came."""
+        told = self._dialect.decode_error(reply.status, body)
+        failure = self.for_client(told)
         headers, now = headers_in(body) | dict(reply.headers), time.time()
         limits = self._dialect.decode_limits(headers, now) if failure.kind == "rate_limit" else None
         wait = retry_after(headers, now, said=failure.retry_after, limits=limits)
         named = failure.request_id or (request_id(reply) if self._candid else None)
-        return FailureError(replace(failure, retry_after=wait, request_id=named), self.limits(reply))
+        failure = replace(failure, retry_after=wait, request_id=named)
+        answer = self._answer(data, reply, url)
+        unread = told.message == self._dialect.decode_error(reply.status, None).message
+        words = self._messages.first_words(answer) if unread else told.message
+        return FailureError(self._messages.refused(failure, answer, words), self.limits(reply))
 
     def for_client(self, failure: Failure) -> Failure:
         """Return what a client may know of a failure."""
         return redacted(failure, self._redact) if self._candid else for_client(failure, self._redact)
+
+    def in_stream(self, failure: Failure) -> Failure:
+        """Return what a client may know of a failure within a stream, with the server's URL for the operator."""
+        if failure.dialect is None:
+            return self._messages.unanswered(failure)
+        return self._messages.broken(self.for_client(failure), failure.message)
 
     def limits(self, reply: UpstreamResponse) -> RateLimits | None:
         """Return what the headers say of the server's limits."""
@@ -216,3 +261,8 @@ class ResponseErrors:
 def request_id(reply: UpstreamResponse) -> str | None:
     """Return what the server calls the request that it replies to; `None` where it does not say."""
     return next((said for name in _IDS if (said := reply.header(name))), None)
+
+
+def cause_of(error: TransportError) -> BaseException:
+    """Return the error of the system that `error` comes from, or itself."""
+    return error.__cause__ or error

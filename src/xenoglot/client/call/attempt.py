@@ -6,9 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.backend import ByteAnswer
-from xenoglot.client.call.retry import typed_error
 from xenoglot.codec.responses.answer_start import AnswerStart, failure_of
-from xenoglot.errors import FailureError, IncompleteError
+from xenoglot.errors import FailureError, IncompleteError, failure_error
 from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started
 from xenoglot.model.failure import Failure
 
@@ -171,4 +170,4 @@ def _check(events: Sequence[Event]) -> None:
 def midstream_error(failure: Failure) -> FailureError:
     """Return the error of an answer that fails after its start."""
     cut = failure.kind == "upstream" and failure.dialect is None and failure.cause in (None, "closed")
-    return IncompleteError(failure) if cut else typed_error(FailureError(failure))
+    return failure_error(failure, kind=IncompleteError if cut else None)

@@ -42,6 +42,9 @@ BackendOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
 Upstream: TypeAlias = str | Backend | BackendOpener | None
 """A provider's name, a base URL, a backend, a function that opens one; or `None`: the embedded model."""
 
+NO_KEY = "no key was sent; pass `key=` or `key_env=`"
+"""Advice about a 401 without a key."""
+
 UNIX = "unix://"
 """Prefix of the path of a unix socket."""
 
@@ -59,6 +62,7 @@ class Address(Struct, frozen=True, kw_only=True):
     base_url: str
     socket_path: str | None = None
     keys: tuple[str, ...] = ()
+    key_source: str = ""
     headers: dict[str, str] = {}
     rules: tuple[TargetRule, ...] = ()
     target: Target = Target()
@@ -95,6 +99,8 @@ class Address(Struct, frozen=True, kw_only=True):
             authorize=self.authorize,
             candid=True,
             socket_path=self.socket_path,
+            key_source=self.key_source,
+            no_key=NO_KEY,
         )
 
 
@@ -158,6 +164,7 @@ def _of_url(url: str, naming: UpstreamOptions, environ: Mapping[str, str]) -> Ad
         base_url=base,
         socket_path=socket_path,
         keys=_keys(naming, None, environ, required=False),
+        key_source=_key_source(naming, None),
         headers=_headers(naming),
     )
 
@@ -183,6 +190,7 @@ def _of_row(row: Provider, face: ProviderEndpoint, naming: UpstreamOptions, envi
         dialect=dialect,
         base_url=base_url(face, values),
         keys=_keys(naming, row.key_env, environ, required=not row.local),
+        key_source=_key_source(naming, row.key_env),
         headers={**row.headers, **face.headers, **_headers(naming)},
         rules=tuple(rules),
         target=catalog.target_of(row.quirks, face.quirks),
@@ -219,6 +227,12 @@ def _keys(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str]
     if not key and naming.key is None and (naming.key_env or (required and usual)):
         raise ConfigurationError(f"there is no key: set the environment variable {name}, or say `key=`")
     return (key,) if key else ()
+
+
+def _key_source(naming: UpstreamOptions, usual: str | None) -> str:
+    """Return where the key comes from, as messages name it."""
+    name = naming.key_env or usual
+    return "`key=`" if naming.key is not None else f"${name}" if name else ""
 
 
 @asynccontextmanager

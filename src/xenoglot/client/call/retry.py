@@ -19,6 +19,8 @@ from xenoglot.policy.target_health import Retry, RetryBudget, delay
 
 T = TypeVar("T")
 
+LATE = "time-out: no complete answer within the `timeout` of the call; raise it if the model is slow"
+
 USUAL = Retry(attempts=3)
 """Default retries of a client to a server."""
 ONCE = Retry(attempts=1)
@@ -56,7 +58,7 @@ class RetryLoop:
             except FailureError as error:
                 wait = self._wait(error.failure, number)
                 if wait is None:
-                    raise typed_error(error) from None
+                    raise typed_error(error) from error.__cause__
             await self.sleep(wait)
         raise AssertionError  # `count` never ends
 
@@ -114,7 +116,10 @@ async def wait_until(until: float | None, work: Awaitable[T]) -> T:
     try:
         async with scope:
             return await work
-    except TimeoutError:
+    except TimeoutError as error:
         if not scope.expired():
             raise
-    raise failure_error(Failure(kind="timeout", message="the answer did not come in time", cause="timeout"))
+        late = error.with_traceback(None)
+    raise failure_error(
+        Failure(kind="timeout", message="the answer did not come in time", cause="timeout", operator_message=LATE)
+    ) from late

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.settings import Preserve
     from xenoglot.model.json import JSONObject
 
+FLAGS_UPSTREAM = "upstream"
+"""Name of the upstream that flags configure."""
+
 _FLAGS = {
     "upstreams.upstream.base_url": "--upstream",
     "upstreams.upstream.provider": "--upstream",
@@ -77,7 +80,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         if "/" not in upstream and ":" not in upstream:
             where = {"provider": upstream, "dialect": dialect}
         main = {**where, "key_env": key_env, "text_syntax": text_syntax, "preserve_reasoning": preserve, "also": also}
-        plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}
+        plain["upstreams"] = {FLAGS_UPSTREAM: {key: value for key, value in main.items() if value is not None}}
     if model is not None:
-        plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]
+        plain["models"] = [{"name": name, "upstream": FLAGS_UPSTREAM, "model": model} for name in (model, "*")]
     return check(plain, environ, "the command line", _FLAGS)

@@ -12,8 +12,10 @@ from msgspec.structs import asdict, replace
 
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import ExtraDialect, Remote
+from xenoglot.backends.remote.operator_messages import UNSET_KEY
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.auth.keys import build_keyring
+from xenoglot.gateway.config.from_flags import FLAGS_UPSTREAM
 from xenoglot.gateway.config.local_models import EMBEDDED, Embedded
 from xenoglot.gateway.config.provider_defaults import dialect_of, targets_of, upstream_of_endpoint
 from xenoglot.gateway.config.proxies import proxy_of
@@ -128,6 +130,8 @@ def build_remote(name: str, upstream: UpstreamSettings, transport: Transport, co
         authorize=authorizer(upstream.auth, dialect),
         most_values=config.server.body_values,
         also=also,
+        key_source=" or ".join(f"${variable}" for variable in upstream.key_names),
+        no_key=UNSET_KEY if name == FLAGS_UPSTREAM else f"no key was sent; set `key_env` under [upstreams.{name}]",
     )
 
 

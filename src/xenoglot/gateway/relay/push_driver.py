@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.remote import request_heads
-from xenoglot.backends.remote.upstream_errors import unreachable
-from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
 from xenoglot.gateway.http.application import ClientDisconnectedError
 from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
@@ -122,7 +120,7 @@ class PushRelay:
         try:
             asked = attempt.remote.start(attempt.call, attempt.composed)
         except TransportError as error:
-            self._leave_to(partial(_unreached, error))
+            self._leave_to(partial(self._unreached, error))
         except Exception as bug:  # noqa: BLE001  the task that is given it tells the log
             self.break_down(bug)
         else:
@@ -252,7 +250,7 @@ class PushRelay:
         if error is None:
             self._attend(dialling.result())
         elif isinstance(error, TransportError):
-            self._leave_to(partial(_unreached, error))
+            self._leave_to(partial(self._unreached, error))
         else:
             self.break_down(error)
 
@@ -267,10 +265,13 @@ class PushRelay:
             try:
                 self._asked = await dialling
             except TransportError as error:
-                raise FailureError(unreachable(error)) from None
+                raise self._attempt.remote.unreachable(error) from None
         attempt = self._attempt
         answer = await attempt.remote.continue_call(self._asked, attempt.call, attempt.composed)
         return answer if attempt.recorder is None else attempt.recorder.watched(answer)
+
+    async def _unreached(self, error: TransportError) -> Answer:
+        raise self._attempt.remote.unreachable(error)
 
     def _leave_to(self, begun: Callable[[], Awaitable[Answer]]) -> None:
         """Have a task go on from what `begun` gives, which is the answer of the target that was asked."""
@@ -326,7 +327,3 @@ class PushRelay:
             self._hold.over()
         else:
             self._hold.drop()
-
-
-async def _unreached(error: TransportError) -> Answer:
-    raise FailureError(unreachable(error))
