@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from xenoglot.backends.redaction import for_log
 from xenoglot.codec.framing.formats import Framing
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Loss, divide, summary
+from xenoglot.errors import QUOTING
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.observability.access_log import ACCESS, listener
 from xenoglot.model.failure import FailureKind
@@ -37,6 +38,12 @@ LONGEST_TELLING = 2000
 
 CLIENT_GONE = 499
 """The status written down where the client left before it was given one (as nginx does)."""
+
+MOST_TRIES = 20
+"""How many failed tries one line names."""
+
+LONGEST_REASON = 500
+"""Characters of the reason of one."""
 
 MAX_LOSSES = 20
 """How many losses one line names; of those beyond it says how many there are."""
@@ -109,6 +116,8 @@ class RequestLog(Struct):
     """The id of an answer that is kept, whatever the upstream calls it: items get theirs from it."""
     client: Principal = EVERYBODY
     """Who asks."""
+    failed_tries: list[str] | None = None
+    """Why tries failed, each as `upstream/model: reason`."""
     origin: str | None = None
     """The browser origin that may read the answer, where one asked and is allowed."""
 
@@ -141,9 +150,20 @@ class RequestLog(Struct):
         """Note a snapshot of the usage."""
         self.usage = merge_usage(self.usage, usage)
 
+    def try_failed(self, target: LoggedTarget, failure: Failure) -> None:
+        """Note why `target` did not answer, or was not called."""
+        tries = self.failed_tries = self.failed_tries or []
+        if len(tries) < MOST_TRIES:
+            tries.append(_why(f"{target.backend}/{target.model}", failure))
+
     def failed(self, failure: Failure) -> None:
         """Note that there will be no (whole) answer."""
         self.failure = failure.kind
+        if self.tries and failure.kind != "cancelled":
+            tries = self.failed_tries = self.failed_tries or []
+            why = _why(f"{self.backend}/{self.target}", failure)
+            if why not in tries and len(tries) < MOST_TRIES:  # it broke off after it had begun
+                tries.append(why)
 
     def tell_losses(self) -> str:
         """Return, once, what was lost since it was last told; nothing where nothing was."""
@@ -245,6 +265,7 @@ class LogLine(Struct):
     finish: FinishReason | None
     failure: FailureKind | None
     losses: list[str]
+    failed_tries: list[str] | UnsetType = UNSET
 
 
 class LoggedUsage(Struct, omit_defaults=True):
@@ -282,7 +303,14 @@ def line(record: RequestLog, now: float, *, all_losses: bool = False) -> LogLine
         record.finish,
         record.failure,
         [] if record.losses == () else _named(tuple(record.losses), all_losses=all_losses),
+        UNSET if record.failed_tries is None else record.failed_tries,
     )
+
+
+def _why(target: str, failure: Failure) -> str:
+    """Return why a try failed. A text that may quote the request is left out."""
+    said = failure.operator_message or (failure.kind if failure.kind in QUOTING else failure.message)
+    return for_log(f"{target}: {said}", LONGEST_REASON)
 
 
 def _spent(usage: Usage) -> LoggedUsage:

@@ -111,6 +111,8 @@ class Dispatch(Generic[Answered]):
         """
         verdict = self._judged(failure, hold)
         hold.failed(failure, verdict, hold.used)
+        if self._asked is not None:
+            self._record.try_failed(self._asked, failure)
         self._last = FailureError(failure)
         if not verdict.retry_other:
             raise self._last
@@ -145,6 +147,7 @@ class Dispatch(Generic[Answered]):
                 self._last = error
                 self._asked = route if hold.asked else self._asked
                 verdict = self._judged(error.failure, hold)
+                self._record.try_failed(route, error.failure)
                 hold.failed(error.failure, verdict)
                 wait = self._wait(error.failure, verdict, attempt, hold, last=last)
             if wait is None and verdict.retry_other and not last:
