@@ -21,6 +21,7 @@ import xenoglot
 from xenoglot import bench_commands, model_selection, probe_command
 from xenoglot.agent import command as agent
 from xenoglot.backends.redaction import for_log
+from xenoglot.backends.user_traceback import USER_CODE
 from xenoglot.bulk import command as batch
 from xenoglot.codec import loss
 from xenoglot.codec.json.json_io import decode_json, encode_json
@@ -114,6 +115,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     run: Callable[[argparse.Namespace], int] = options.run
     if run is not _serve:  # all others say themselves what a person is to know
         logging.getLogger("xenoglot").addHandler(logging.NullHandler())
+        USER_CODE.addHandler(logging.StreamHandler())
     return run(options)
 
 

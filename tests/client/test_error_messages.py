@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from xenoglot.policy.retry import Retry
 
 from xenoglot import Client
 from xenoglot.backends.http.timeouts import Deadlines
@@ -27,7 +28,6 @@ from xenoglot.errors import (
     RateLimitError,
     UpstreamError,
 )
-from xenoglot.policy.retry import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Generator

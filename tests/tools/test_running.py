@@ -19,11 +19,12 @@ from xenoglot.model.request import Tool
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
-from xenoglot.tools.tool import SchemaTool, ToolContext, tool
+from xenoglot.tools.tool import SchemaTool, ToolContext, ToolError, tool
 
 if TYPE_CHECKING:
     from xenoglot.tools.tool_output import ToolOutput
 
+CITIES: dict[str, str] = {}
 PATIENCE = 120.0
 """Seconds after which a test is stuck."""
 
@@ -339,3 +340,34 @@ async def test_what_led_to_a_question_is_read_before_it_is_asked() -> None:
             await asyncio.sleep(0)
             seen.append(type(event).__name__)
     assert seen[seen.index("asked") - 1 : seen.index("asked") + 2] == ["ApprovalRequested", "asked", "ApprovalReceived"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_tool_that_raises_is_logged_with_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+    asynchronous: bool,  # noqa: FBT001  a case
+) -> None:
+    @tool
+    def weather() -> str:
+        return CITIES["Paris"]
+
+    @tool(name="weather")
+    async def slow_weather() -> str:
+        return CITIES["Paris"]
+
+    turns = [answer(call("weather", "{}", "a")), answer(".")]
+    result, _ = await run(turns, [slow_weather if asynchronous else weather])
+    assert results(result.messages) == [("a", "KeyError: 'Paris'")]
+    [record] = [record for record in caplog.records if record.name == "xenoglot.user_code"]
+    head, *lines = record.getMessage().split("\n")
+    assert (record.levelname, head, lines[-1]) == ("WARNING", "the tool `weather` failed:", "KeyError: 'Paris'")
+    assert [line for line in lines if line.startswith("  File ")][-1].startswith(f'  File "{__file__}"')
+
+
+async def test_an_error_for_the_model_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    @tool
+    def weather() -> str:
+        raise ToolError("no such city")
+
+    await run([answer(call("weather", "{}", "a")), answer(".")], [weather])
+    assert caplog.records == []

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.thread_iterator import ThreadLimitError, ThreadRunner
+from xenoglot.backends.user_traceback import USER_CODE, user_traceback
 from xenoglot.backends.wrappers.stop_strings import stop_answer, stop_stage
 from xenoglot.codec.blocks import Blocks
-from xenoglot.errors import whereabouts
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Part, Text
 from xenoglot.model.events import Event, Failed, Finished, Started, TextDelta, UsageReported
@@ -114,7 +114,7 @@ class Callable:
         except BaseException as error:
             if not _raised_by_function(error):
                 raise
-            _logger.error("the function behind `%s` failed: %s", self.name, whereabouts(error))  # noqa: TRY400  no texts
+            USER_CODE.error("the function behind `%s` failed:\n%s", self.name, user_traceback(error))
             yield (_FAILED,)
 
 
@@ -225,4 +225,4 @@ def _close(source: Iterator[object], name: str) -> None:
         if callable(close):
             close()
     except BaseException as error:  # noqa: BLE001  there is nobody left to whom it could be told
-        _logger.error("the function behind `%s` failed when it was closed: %s", name, whereabouts(error))  # noqa: TRY400
+        USER_CODE.error("the function behind `%s` failed when it was closed:\n%s", name, user_traceback(error))

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from xenoglot.backends.thread_iterator import ThreadLimitError, ThreadRunner
+from xenoglot.backends.user_traceback import USER_CODE, has_user_frames, user_traceback
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Text
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.effects import PreparedCall
 from xenoglot.tools.events import CallEnded, CallProgress, CallStarted, EventOrder
-from xenoglot.tools.tool_output import ToolOutput, as_output, failed, raised
+from xenoglot.tools.tool_output import ToolError, ToolOutput, as_output, failed, raised
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -166,7 +167,7 @@ class Execution:
                 raise
             return raised(error)
         except BaseException as error:  # noqa: BLE001  see above
-            return raised(error)
+            return _raised(ready, error)
 
     async def _call_tool(
         self, ready: PreparedCall, step: Callable[[], ToolOutput | Awaitable[object]]
@@ -190,7 +191,14 @@ def _step(ready: PreparedCall, context: ToolContext, limit: int) -> ToolOutput |
         made = ready.tool.run(ready.arguments, context)
         return made if inspect.isawaitable(made) else as_output(made, limit)
     except BaseException as error:  # noqa: BLE001  a tool may do anything
-        return raised(error)
+        return _raised(ready, error)
+
+
+def _raised(ready: PreparedCall, error: BaseException) -> ToolOutput:
+    """Return the output for an exception; log one of the user's own code, unless the tool raised it for the model."""
+    if not isinstance(error, ToolError) and has_user_frames(error):
+        USER_CODE.warning("the tool `%s` failed:\n%s", ready.tool.spec.name, user_traceback(error))
+    return raised(error)
 
 
 def _changed(arguments: JSONObject) -> str:

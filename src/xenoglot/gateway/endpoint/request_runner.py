@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from xenoglot.backends.user_traceback import USER_CODE, has_user_frames, user_traceback
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.endpoint.responses import abort_stream, fail
@@ -97,7 +98,10 @@ class RequestRunner:
         except asyncio.CancelledError:
             await self._leave(ctx)
         except Exception as bug:  # noqa: BLE001  the outermost shell: nothing gets past it, and nobody learns more than its id
-            _logger.error("request %s failed: %s", ctx.record.request_id, whereabouts(bug))  # noqa: TRY400  no texts
+            if has_user_frames(bug):
+                USER_CODE.error("request %s failed:\n%s", ctx.record.request_id, user_traceback(bug))
+            else:
+                _logger.error("request %s failed: %s", ctx.record.request_id, whereabouts(bug))  # noqa: TRY400  no texts
             await self._give_up(ctx, INTERNAL)
 
     async def _tell(self, error: BaseException, ctx: RequestContext) -> None:
