@@ -16,7 +16,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.launching import detect_gateway
-from xenoglot.launching.detect_gateway import DetectedGateway, context_of, detect, models_of, owned_by_user
+from xenoglot.launching.detect_gateway import DetectedGateway, detect, models_of, owned_by_user, windows_of
 from xenoglot.launching.gateway_thread import run_gateway
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ def test_a_list_of_models_that_is_none(models: bytes) -> None:
 def test_the_context_window_that_a_gateway_lists(status: int, listed: bytes, context: int | None) -> None:
     """findings-clients-3: nothing is assumed where none is listed."""
     with impostor({"/v1/models": (status, listed)}) as (url, _):
-        assert context_of(url, KEY, "m") == context
+        assert windows_of(url, KEY).get("m") == context
 
 
 def test_nobody_there() -> None:
-    assert context_of("http://127.0.0.1:9", KEY, "m") is None
+    assert windows_of("http://127.0.0.1:9", KEY) == {}
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert detect(f"http://127.0.0.1:{port}", KEY) == DetectedGateway()
@@ -156,6 +156,18 @@ def test_whose_socket_listens(sockets: str, *, mine: bool, tmp_path: Path, monke
     (tmp_path / "tcp").write_text(sockets)
     monkeypatch.setattr(detect_gateway, "_TABLES", (str(tmp_path / "tcp"), str(tmp_path / "none")))
     assert owned_by_user(8080) is mine
+
+
+def test_a_service_of_the_system_may_listen_where_that_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tcp").write_text(table(998, port=11434))
+    monkeypatch.setattr(detect_gateway, "_TABLES", (str(tmp_path / "tcp"),))
+    assert (owned_by_user(11434), owned_by_user(11434, system=True), owned_by_user(1, system=True)) == (
+        False,
+        True,
+        False,
+    )
 
 
 def test_our_own_socket_is_ours() -> None:

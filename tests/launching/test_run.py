@@ -43,7 +43,7 @@ with urllib.request.urlopen(os.environ["{url}"] + "/health") as answer:
     found["health"] = json.load(answer)
 if sys.argv[-1] == "ask":
     asked = dict(model="claude-sonnet-4-5", max_tokens=4, messages=[dict(role="user", content="Hi")])
-    head = {{"content-type": "application/json", "authorization": "Bearer " + os.environ["ANTHROPIC_AUTH_TOKEN"]}}
+    head = {{"content-type": "application/json", "authorization": "Bearer " + os.environ["ANTHROPIC_API_KEY"]}}
     request = urllib.request.Request(os.environ["{url}"] + "/v1/messages", json.dumps(asked).encode(), head)
     with urllib.request.urlopen(request) as answer:
         found["answer"] = json.load(answer)
@@ -130,7 +130,8 @@ def test_a_program_finds_the_gateway_and_its_arguments(speaker: DialectServer, r
 def test_the_embedded_model_answers_to_any_name(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any flag there is an answer to whatever the program asks for, and no gateway of others is asked."""
     monkeypatch.setattr("xenoglot.launching.detect_gateway.owned_by_user", lambda _: False)
-    assert main(["run", "claude", "--", "ask"]) == 0
+    monkeypatch.setattr("xenoglot.launching.local_servers.find_local_servers", list)
+    assert main(["run", "sdk", "--", "claude", "ask"]) == 0
     assert read(record)["answer"]["usage"]["output_tokens"] > 0
 
 
@@ -140,7 +141,7 @@ def test_files_are_its_owners_alone_and_gone_at_the_end(speaker: DialectServer, 
     assert found["modes"] == {"settings.json": "0o600"}
     assert not Path(found["folder"]).exists()
     assert stat.S_IMODE((record.parent / "runtime" / "xenoglot-run").stat().st_mode) == 0o700
-    assert "GEMINI_MODEL" not in found["env"]
+    assert found["env"]["GEMINI_MODEL"] == "large"  # the only one that the server lists
 
 
 def test_the_key_is_in_no_argument(speaker: DialectServer, record: Path) -> None:

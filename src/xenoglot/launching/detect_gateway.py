@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -26,6 +26,9 @@ TIMEOUT = 5.0
 
 LONGEST = 4 * 1024 * 1024
 """Bytes of a list of models."""
+
+FIRST_USER = 1000
+"""Users below are accounts of the system's services (login.defs(5): `UID_MIN`)."""
 
 _LISTENS = "0A"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -64,19 +67,19 @@ def models_of(url: str, key: str | None) -> Sequence[str]:
     return found.models
 
 
-def context_of(url: str, key: str, model: str) -> int | None:
-    """Return the context window in tokens that the gateway at `url` lists for `model`; `None` if it lists none."""
-    return asyncio.run(_context_of(url.rstrip("/"), key, model))
+def windows_of(url: str, key: str) -> Mapping[str, int | None]:
+    """Return the models that the gateway at `url` lists, with their context windows in tokens where they are known."""
+    return asyncio.run(_windows_of(url.rstrip("/"), key))
 
 
-def owned_by_user(port: int) -> bool:
-    """Whether the listener at a port of this machine belongs to this user or to root.
+def owned_by_user(port: int, *, system: bool = False) -> bool:
+    """Whether the listener at a port of this machine belongs to this user or to root; with `system`, or to a service.
 
     Any user of a machine can listen on the gateway's usual port, and would receive all requests of a program. On
     systems that do not report the owner of a socket (only Linux does), the result is false.
     """
     owners = {owner for table in _TABLES for owner in _owners(table, port)}
-    return bool(owners) and owners <= {0, os.getuid()}
+    return all(owner in (0, os.getuid()) or (system and owner < FIRST_USER) for owner in owners) and bool(owners)
 
 
 def _owners(table: str, port: int) -> Sequence[int]:
@@ -111,17 +114,21 @@ async def _detect(url: str, key: str | None) -> DetectedGateway:
         await transport.aclose()
 
 
-async def _context_of(url: str, key: str, model: str) -> int | None:
+async def _windows_of(url: str, key: str) -> Mapping[str, int | None]:
     from xenoglot.backends.http.client import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
 
     transport = Transport(deadlines=Deadlines(connect=TIMEOUT, first_byte=TIMEOUT, idle=TIMEOUT, total=TIMEOUT))
     try:
         status, body = await _get(transport, f"{url}/v1/models", key)
     except (TransportError, ValueError):
-        return None
+        return {}
     finally:
         await transport.aclose()
-    row = next((row for row in _rows(body) if row.get("id") == model), {}) if status == _OK else {}
+    rows = _rows(body) if status == _OK else ()
+    return {name: _window(row) for row in rows if isinstance(name := row.get("id"), str)}
+
+
+def _window(row: JSONObject) -> int | None:
     tokens = row.get("context_length")
     return tokens if type(tokens) is int and tokens > 0 else None
 

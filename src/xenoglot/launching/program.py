@@ -28,6 +28,9 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     number. Where no model or no window is known, what names one is left out: a group of arguments, a variable, a key,
     the object around a number. A variable that is no text is written as JSON.
 
+    `prompt_tokens` is about how long its first prompt is before the user has typed anything, if that was measured: a
+    model with a smaller context window cannot answer it.
+
     `commands` are the names under which it is installed; none where it is named on the command line. `unset` are
     variables that would send it elsewhere. `install` is how its own documentation installs it. `tested` is the version
     that was last started so, and asked for an answer. `sources` give the address that tells each fact: `env`,
@@ -41,6 +44,7 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     commands: tuple[str, ...] = ()
     install: str = ""
     model: ModelRule = "own"
+    prompt_tokens: int = 0
     arguments: tuple[tuple[str, ...], ...] = ()
     env: dict[str, JSON] = field(default_factory=dict)
     unset: tuple[str, ...] = ()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +18,7 @@ from xenoglot.launching.environment import GatewayLocation, environment, program
 from xenoglot.launching.temp_dir import private_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TextIO
 
     from xenoglot.gateway.config.load import Config
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
     from xenoglot.launching.program import Program
 
 MASK = "***"
+BUILT_IN_WINDOW = 8192
+"""Tokens that the built-in model takes."""
+
+MOST_OFFERED = 3
+"""Models of a server that a message offers."""
+
+MOST_LISTED = 20
 _CHOICES = ("config", "upstream", "dialect", "key_env", "text_syntax", "gguf", "preserve")
 
 
@@ -46,10 +55,13 @@ def run(options: Namespace) -> int:
         return _print(program, options)
     command = _command(program, options.passed)
     with ExitStack() as stack:
-        door = _gateway(stack, options)
+        door = _gateway(stack, program, options)
         folder = stack.enter_context(private_folder(os.environ))
-        model = _model(program, options, door.models)
-        context = _context(program, options, door, model)
+        windows = _windows(program, options, door)
+        model = _model(program, options, door.models, tuple(windows))
+        context = options.context or windows.get(model or "")
+        if options.context is None:
+            _check_window(program, model, windows)
         place = GatewayLocation(url=door.url, key=door.key, folder=folder, model=model, context=context)
         return _start(program, command, place)
 
@@ -68,7 +80,7 @@ def _start(program: Program, command: Sequence[str], place: GatewayLocation) -> 
         raise ConfigurationError(f"`{command[0]}` cannot be started: {os.strerror(error.errno or 0)}") from None
 
 
-def _gateway(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
+def _gateway(stack: ExitStack, program: Program, options: Namespace) -> GatewayEndpoint:
     """Return a gateway: the specified one, the one already running at the configured address, or a new one."""
     from xenoglot.launching.gateway_thread import GatewayEndpoint, run_gateway  # noqa: PLC0415  a list of programs needs no gateway
 
@@ -83,6 +95,8 @@ def _gateway(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
     found = _running(config, key, options)
     if found is not None:
         return found
+    if config.has_embedded and not config.upstreams and options.gguf is None:
+        config = _local_config(program, options) or config
     log = None if options.log is None else stack.enter_context(_opened(options.log))
     return stack.enter_context(run_gateway(config, log))
 
@@ -110,29 +124,97 @@ def _config(options: Namespace) -> Config:
     return model_selection.config_of(Namespace(**{**said, "preserve": kept}))
 
 
-def _model(program: Program, options: Namespace, models: Sequence[str]) -> str | None:
-    """Return the model to request: the specified one; the first listed one if the program requires one.
+def _local_config(program: Program, options: Namespace) -> Config | None:
+    """Return a configuration in front of a server of this machine, if only one can be meant; else `None`.
+
+    Raises:
+        ConfigurationError: none can be, and the built-in model is too small for the program.
+    """
+    from xenoglot.launching.local_servers import find_local_servers, providers_with_key  # noqa: PLC0415  as above
+
+    servers = find_local_servers()
+    usable = [
+        (server, model)
+        for server in servers
+        for model in server.models
+        if server.trusted and options.model in (None, model)
+    ]
+    if len(usable) == 1:
+        server, options.model = usable[0]
+        options.upstream = server.provider
+        _note(f"using {server.title} at {server.url}, model {options.model}")
+        return _config(options)
+    offers = [
+        f"  xenoglot run {program.name} --upstream {server.provider} --model {shlex.quote(model)}"
+        for server in servers
+        for model in server.models[:MOST_OFFERED]
+    ]
+    offers += [
+        f"  xenoglot run {program.name} --upstream {row.name} --model NAME   # {row.key_env} is set; for the names: "
+        f"xenoglot models --upstream {row.name}"
+        for row in providers_with_key(os.environ)
+    ]
+    if program.prompt_tokens <= BUILT_IN_WINDOW or options.context is not None:
+        if offers:
+            _note("\n".join(["using the built-in model; also available:", *offers]))
+        return None
+    offers.append(f"  xenoglot run {program.name} --upstream URL --model NAME")
+    raise ConfigurationError(
+        f"the built-in model is too small for {program.title}: it takes {BUILT_IN_WINDOW} tokens, and the first prompt "
+        f"has about {program.prompt_tokens}; name a server\n" + "\n".join(offers)
+    )
+
+
+def _windows(program: Program, options: Namespace, door: GatewayEndpoint) -> Mapping[str, int | None]:
+    """Return the models that the gateway lists, with their context windows; nothing if the program needs neither."""
+    named = options.model is not None or (program.model == "needed" and door.models)
+    if named and not (program.wants_context or program.prompt_tokens):
+        return {}
+    from xenoglot.launching.detect_gateway import windows_of  # noqa: PLC0415  a list of programs needs no gateway
+
+    return windows_of(door.url, door.key)
+
+
+def _model(program: Program, options: Namespace, models: Sequence[str], listed: Sequence[str]) -> str | None:
+    """Return the model to request: the specified one; the only one of the server; the first in the configuration.
 
     Raises:
         ConfigurationError: the program requires a model, and none is known.
     """
     if options.model is not None:
         return str(options.model)
+    if options.upstream is not None and len(listed) == 1:
+        return listed[0]
     if program.model == "own":
         return None
     if not models:
-        raise ConfigurationError(f"{program.title} requires a model: name one with `--model`")
+        names = f"; the server has {', '.join(listed[:MOST_LISTED])}" if listed else ""
+        raise ConfigurationError(f"{program.title} requires a model: name one with `--model`{names}")
     return models[0]
 
 
-def _context(program: Program, options: Namespace, door: GatewayEndpoint, model: str | None) -> int | None:
-    """Return the model's context window: the specified one, or the one that the gateway lists."""
-    if options.context is not None or model is None or not program.wants_context:
-        given: int | None = options.context
-        return given
-    from xenoglot.launching.detect_gateway import context_of  # noqa: PLC0415  a list of programs needs no gateway
+def _check_window(program: Program, model: str | None, windows: Mapping[str, int | None]) -> None:
+    """Make sure that the program's first prompt fits, as far as that is known.
 
-    return context_of(door.url, door.key, model)
+    Raises:
+        ConfigurationError: it does not fit into the model, or into any that the gateway has.
+    """
+    unknown = max(program.prompt_tokens, 1)
+    largest = (
+        windows.get(model) if model is not None else max((one or unknown for one in windows.values()), default=None)
+    )
+    if largest is not None and largest < program.prompt_tokens:
+        what = f"the model `{model}` takes" if model is not None else "the models of the gateway take at most"
+        raise ConfigurationError(
+            f"{program.title} needs a larger model: its first prompt has about {program.prompt_tokens} tokens, and "
+            f"{what} {largest}; name another server with `--upstream URL --model NAME`"
+        )
+    if program.wants_context and model is not None and largest is None:
+        _note(f"the context window of `{model}` is not known: {program.title} assumes one; set it with `--context N`")
+
+
+def _note(text: str) -> None:
+    print(f"xenoglot: {text}", file=sys.stderr)  # noqa: T201  before the program has the terminal
 
 
 def _command(program: Program, passed: Sequence[str]) -> list[str]:
