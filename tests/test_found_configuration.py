@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import subprocess
 import sys
@@ -279,3 +280,20 @@ def test_a_file_that_everybody_may_write_is_not_used(user: User, server: Upstrea
     path.chmod(0o666)
     done = user.does("ask", "Hi", "--model", "m")
     assert (done.code, "everybody may write it" in done.err, models(server)) == (2, True, [])
+
+
+def test_workers_find_it_too_and_it_is_said_once(user: User, server: Upstream) -> None:
+    user.writes(user.work / "xenoglot.toml", to(server))
+    command = [XENOGLOT, "serve", "--port", "0", "--workers", "2"]
+    environ = {"HOME": str(user.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    with subprocess.Popen(
+        command, cwd=user.work, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as gateway:
+        assert gateway.stdout is not None
+        url = next(found[0] for line in gateway.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        try:
+            assert user.does("ask", "Hi", "--upstream", url, "--model", "m").out == "Hello.\n"
+        finally:
+            gateway.terminate()
+        _, told = gateway.communicate(timeout=TIMEOUT)
+    assert told.count(USING) == 1

@@ -110,8 +110,6 @@ def _run(arguments: Sequence[str] | None) -> int:
     _show_what_cannot_be_shown()
     if getattr(options, "finds_defaults", False):
         model_selection.find_defaults(options, os.environ, Path())
-        if options.found is not None:  # the worker processes are told which file it is
-            options.arguments = [*options.arguments, "--config", options.config]
     run: Callable[[argparse.Namespace], int] = options.run
     if run is not _serve:  # all others say themselves what a person is to know
         logging.getLogger("xenoglot").addHandler(logging.NullHandler())
@@ -259,7 +257,8 @@ def _source(options: argparse.Namespace) -> FileSource | None:
 
     if options.config is None:
         return None
-    return FileSource(options.config, os.environ, options.host, options.port, options.workers)
+    found = getattr(options, "found", None)
+    return FileSource(options.config, os.environ, options.host, options.port, options.workers, found)
 
 
 def _serve_python(options: argparse.Namespace, backend: Backend) -> None:

@@ -125,10 +125,17 @@ def _found_config(options: argparse.Namespace, environ: Mapping[str, str], folde
     if found is None:
         return None
     check_found(found, environ)
-    options.found = found.path
-    if found.local:
+    options.found = found
+    if found.local and not (options.serves and _is_worker(environ)):
         print(f"xenoglot: using {found.path.name} of this directory", file=sys.stderr)  # noqa: T201  a user must know
     return str(found.path)
+
+
+def _is_worker(environ: Mapping[str, str]) -> bool:
+    """Whether this process is one of several of a gateway: the one that started them has said which file is used."""
+    from xenoglot.gateway.process.worker import read_worker_env  # noqa: PLC0415  only beside a gateway's file
+
+    return read_worker_env(environ) is not None
 
 
 def _provider_and_model(name: str) -> tuple[str | None, str]:

@@ -17,6 +17,7 @@ from tests.gateway.server_on_loop import HEALTH, HEALTHY, ServerOnLoop, post_byt
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.discovery import FoundConfig
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import KeySettings, ServerSettings
@@ -233,6 +234,18 @@ async def test_k14_ten_signals_in_a_row_are_one_reload_and_those_in_its_midst_an
         await reloader._task
         await becomes(set(), lambda: stage.server.former)
     assert caplog.messages.count("the configuration was read anew") == 2
+
+
+def test_a_file_that_was_found_needs_trust_again_after_a_change(tmp_path: Path) -> None:
+    file = tmp_path / "xenoglot.toml"
+    environ = {"HOME": str(tmp_path)}
+    file.write_text('[upstreams.a]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9"\n')
+    found, named = FileSource(str(file), environ, found=FoundConfig(file, local=True)), FileSource(str(file), environ)
+    assert found.load().upstreams == named.load().upstreams
+    file.write_text('[upstreams.a]\ndialect = "chat"\nbase_url = "https://elsewhere.example"\n')
+    with pytest.raises(ConfigurationError, match="is not trusted"):
+        found.load()
+    assert named.load().upstreams["a"].base_url == "https://elsewhere.example"
 
 
 @leakless

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.errors import XenoglotError, whereabouts
+from xenoglot.gateway.config.discovery import FoundConfig, check_found
 from xenoglot.gateway.config.load import Config, load
 
 if TYPE_CHECKING:
@@ -167,12 +168,16 @@ class FileSource(Struct, frozen=True):
     host: str | None = None
     port: int | None = None
     workers: int | None = None
+    found: FoundConfig | None = None
+    """Set if nobody named the file: each time it is read it needs trust again."""
 
     def load(self, *, host: str | None = None, port: int | None = None) -> Config:
         """Read the file; `host` and `port` stand before its own, and before the command line's.
 
         Raises:
-            ConfigurationError: it cannot be read, or something in it is wrong.
+            ConfigurationError: it cannot be read, something in it is wrong, or it is no longer trusted.
         """
+        if self.found is not None:
+            check_found(self.found, self.environ)
         port = self.port if port is None else port
         return load(self.path, self.environ, host=host or self.host, port=port, workers=self.workers)
