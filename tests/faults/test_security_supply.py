@@ -236,5 +236,5 @@ def test_r13_s13_no_endpoint_opens_a_file() -> None:
     rooms = [module for module in MODULES if module.startswith(inner)]
     found = {module for module in rooms for name, _ in source_facts(module).calls if opening.fullmatch(name)}
     # The configuration and what it names, at the start; a pipe or socket of the process itself.
-    expected = {"config.load", "process.engines", "process.worker"}
+    expected = {"config.discovery", "config.load", "process.engines", "process.worker"}
     assert {module.removeprefix("xenoglot.gateway.") for module in found} == expected
