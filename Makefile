@@ -130,14 +130,14 @@ $(BIN)/python: | scripts/venv
 	@scripts/venv $(VENV)
 
 $(VENV)/run.stamp: $(LOCKED) pyproject.toml | $(BIN)/python
-	@echo "Installing Xenoglot and what it runs on"
-	@$(INSTALL) $(addprefix -r ,$(LOCKED))
-	@$(PIP) install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@echo "Installing Xenoglot and what it runs on: up to a minute (log: $(VENV)/install.log)"
+	@scripts/quiet $(VENV)/install.log $(INSTALL) $(addprefix -r ,$(LOCKED))
+	@scripts/quiet $(VENV)/install.log $(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
-	@echo "Installing what the tests and checks need"
-	@$(INSTALL) -r requirements/dev.txt
+	@echo "Installing what the tests and checks need (log: $(VENV)/install-dev.log)"
+	@scripts/quiet $(VENV)/install-dev.log $(INSTALL) -r requirements/dev.txt
 	@touch $@
 
 # By hand: the locks' tool does not know the build for the processor alone, and the other brings gigabytes on Linux.
