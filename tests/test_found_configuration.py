@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 XENOGLOT = str(Path(sys.executable).with_name("xenoglot"))
-USING = "xenoglot: using xenoglot.toml of this directory\n"
+USING = "xenoglot: using xenoglot.toml of this directory: "
 
 
 class Done(NamedTuple):
@@ -93,6 +93,11 @@ def to(server: Upstream, more: str = "") -> str:
     return f'[upstreams.main]\ndialect = "chat"\nbase_url = "{server.url}"\n{more}'
 
 
+def using(server: Upstream) -> str:
+    """Return the line that says so."""
+    return f"{USING}{server.url}\n"
+
+
 def models(server: Upstream) -> list[str]:
     """Return the models that were asked for."""
     return [request.json["model"] for request in server.requests if request.method == "POST"]
@@ -109,7 +114,7 @@ def test_variables_name_server_and_model(user: User, server: Upstream) -> None:
 
 def test_a_file_of_the_directory_is_used_and_said(user: User, server: Upstream) -> None:
     user.writes(user.work / "xenoglot.toml", to(server))
-    assert user.does("ask", "Hi", "--model", "m") == Done(0, "Hello.\n", USING)
+    assert user.does("ask", "Hi", "--model", "m") == Done(0, "Hello.\n", using(server))
     assert models(server) == ["m"]
 
 
@@ -132,7 +137,7 @@ def test_the_nearest_applies(user: User) -> None:
         assert user.does(*ask, "--upstream", flag.url, XENOGLOT_UPSTREAM=variable.url, **config).err == ""
         assert user.does(*ask, XENOGLOT_UPSTREAM=variable.url, **config).err == ""
         assert user.does(*ask, **config).err == ""
-        assert user.does(*ask).err == USING
+        assert user.does(*ask).err == using(local)
         (user.work / "xenoglot.toml").unlink()
         assert user.does(*ask).err == ""
         assert [models(one) for one in (flag, variable, named, local, own)] == [["m"]] * 5
@@ -161,14 +166,14 @@ def test_every_command_that_uses_a_model_finds_it(user: User, server: Upstream, 
 
 def test_models_and_serve_find_it(user: User, server: Upstream) -> None:
     user.writes(user.work / "xenoglot.toml", to(server))
-    assert user.does("models") == Done(0, f"{MODEL}\n", USING)
+    assert user.does("models") == Done(0, f"{MODEL}\n", using(server))
     assert f'"base_url": "{server.url}"' in user.does("serve", "--print-config").out
 
 
 def test_a_flag_beside_a_found_file_names_it(user: User, server: Upstream) -> None:
     user.writes(user.work / "xenoglot.toml", to(server))
     told = "xenoglot: `--dialect` and `xenoglot.toml` exclude each other: write it into the file\n"
-    assert user.does("ask", "Hi", "--model", "m", "--dialect", "chat") == Done(2, "", USING + told)
+    assert user.does("ask", "Hi", "--model", "m", "--dialect", "chat") == Done(2, "", using(server) + told)
 
 
 # -- which model
@@ -261,7 +266,7 @@ def test_trust_is_for_the_file_as_it_is(user: User) -> None:
         assert user.does("config", "trust").out == (
             f"trusted {user.work / 'xenoglot.toml'}\n  upstreams.main.key_env: MY_KEY\n"
         )
-        assert user.does(*ask, MY_KEY="k") == Done(0, "Hello.\n", USING)
+        assert user.does(*ask, MY_KEY="k") == Done(0, "Hello.\n", using(server))
         user.writes(user.work / "xenoglot.toml", to(server, 'key_env = "OTHER_KEY"\n'))
         assert user.does(*ask, MY_KEY="k", OTHER_KEY="o").code == 2
         (record,) = (user.home / ".local" / "state" / "xenoglot").iterdir()
@@ -271,7 +276,7 @@ def test_trust_is_for_the_file_as_it_is(user: User) -> None:
 def test_what_init_wrote_is_trusted(user: User, server: Upstream) -> None:
     flags = ("--upstream", server.url, "--dialect", "chat", "--key-env", "MY_KEY", "--model", "*", "--yes")
     assert user.does("init", *flags, MY_KEY="k").code == 0
-    assert user.does("ask", "Hi", "--model", "m", MY_KEY="k") == Done(0, "Hello.\n", USING)
+    assert user.does("ask", "Hi", "--model", "m", MY_KEY="k") == Done(0, "Hello.\n", using(server))
 
 
 def test_a_file_that_everybody_may_write_is_not_used(user: User, server: Upstream) -> None:

@@ -119,7 +119,7 @@ def find_defaults(options: argparse.Namespace, environ: Mapping[str, str], folde
 
 
 def _found_config(options: argparse.Namespace, environ: Mapping[str, str], folder: Path) -> str | None:
-    from xenoglot.gateway.config.discovery import check_found, find_config  # noqa: PLC0415  only commands that use a model
+    from xenoglot.gateway.config.discovery import check_found, find_config, servers  # noqa: PLC0415  only commands that use a model
 
     found = find_config(environ, folder)
     if found is None:
@@ -127,7 +127,7 @@ def _found_config(options: argparse.Namespace, environ: Mapping[str, str], folde
     check_found(found, environ)
     options.found = found
     if found.local and not (options.serves and _is_worker(environ)):
-        print(f"xenoglot: using {found.path.name} of this directory", file=sys.stderr)  # noqa: T201  a user must know
+        print(f"xenoglot: using {found.path.name} of this directory: {servers(found.path)}", file=sys.stderr)  # noqa: T201  a user must know
     return str(found.path)
 
 

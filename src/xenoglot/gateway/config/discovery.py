@@ -114,6 +114,17 @@ def trust(path: Path, environ: Mapping[str, str]) -> None:
         raise ConfigurationError(f"`{error.filename}`: {os.strerror(error.errno or 0)}") from None
 
 
+def servers(path: Path) -> str:
+    """Return what requests go to by a file: providers and hosts, for one line of a terminal."""
+    try:
+        upstreams = tomllib.loads(path.read_text(encoding="utf-8")).get("upstreams")
+    except (OSError, ValueError, RecursionError):
+        return "not readable"  # whoever loads it says why
+    tables = [table for table in upstreams.values() if isinstance(table, dict)] if isinstance(upstreams, dict) else []
+    named = [_host(table["base_url"]) if "base_url" in table else str(table.get("provider")) for table in tables]
+    return for_log(", ".join(dict.fromkeys(named)) or "the built-in model", _LONGEST)
+
+
 def is_trusted(path: Path, environ: Mapping[str, str]) -> bool:
     """Whether a file that can be read is trusted as it is now."""
     return _record(path, path.read_bytes()) in _records(environ)
