@@ -102,7 +102,7 @@ def test_the_program_is_a_module_too() -> None:
 
 MISUSES = [
     pytest.param("", "the following arguments are required: COMMAND" + HELP.format(""), id="no-command"),
-    pytest.param("ask", "the following arguments are required: prompt" + HELP.format("ask "), id="no-prompt"),
+    pytest.param("ask", 'no prompt; expected `xenoglot ask "PROMPT"`, or text on standard input\n', id="no-prompt"),
     pytest.param(
         "translate",
         "the following arguments are required: --from, --to" + HELP.format("translate "),
@@ -200,8 +200,10 @@ def test_misuse_names_what_is_allowed(command: str, words: list[str]) -> None:
 
 
 def test_a_complaint_stays_one_line_whatever_it_quotes() -> None:
-    done = xenoglot_does("ask", "hello", "two\nlines \x1b[31m")
-    assert done == Done(2, "", "xenoglot: unrecognized arguments: two lines ?[31m; `xenoglot --help` tells more\n")
+    done = xenoglot_does("pull", "hello", "two\nlines \x1b[31m")
+    assert done == Done(
+        2, "", "xenoglot: unrecognized arguments: hello two lines ?[31m; `xenoglot --help` tells more\n"
+    )
 
 
 def test_every_mistake_of_a_file_has_its_line(tmp_path: Path) -> None:

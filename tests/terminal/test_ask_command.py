@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.terminal.tmux import XENOGLOT, Terminal
+from xenoglot.terminal.prompt_input import _read
 from xenoglot.testing.canned import answers
 from xenoglot.testing.upstream import Upstream
 
@@ -67,3 +69,59 @@ def test_a_terminal_does_not_obey(upstream: Upstream, home: Home) -> None:
     command = [XENOGLOT, "ask", "--upstream", upstream.url, "--model", "m", "Well?"]
     with Terminal(command, home=home) as terminal:
         assert terminal.until("exit code") == "�[2JHello.\n[exit code 0]"
+
+
+def asked(upstream: Upstream, *words: str, given: bytes = b"") -> str:
+    """The prompt that the model got for these words, with `given` on standard input."""
+    command = [XENOGLOT, "ask", "--upstream", upstream.url, "--model", "m", *words]
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    (message,) = upstream.requests[-1].json["messages"]
+    content: str = message["content"]
+    return content
+
+
+def test_standard_input_is_added_below_the_prompt(upstream: Upstream) -> None:
+    """first-minutes-H6: `cat doc.txt | xenoglot ask QUESTION` dropped the document."""
+    document = "The secret word is banana.\n"
+    assert asked(upstream, "What is it?", given=document.encode()) == f"What is it?\n\n{document}"
+    assert asked(upstream, "What is it?", "-", given=document.encode()) == f"What is it?\n\n{document}"
+    assert asked(upstream, given=b"\xef\xbb\xbfWell?\n") == "Well?\n"
+    assert asked(upstream, "Well?", given=b" \n") == "Well?"
+
+
+def test_words_need_no_quotes(upstream: Upstream) -> None:
+    assert asked(upstream, "What", "is", "5", "-", "3?") == "What is 5 - 3?"
+    assert asked(upstream, "What", "is", "--max-tokens", "9", "it?", "Say", "it.") == "What is it? Say it."
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        pytest.param(b"%PDF\0", "standard input is not text; send images with `--image PATH`", id="no-text"),
+        pytest.param(b"x" * 1_000_001, "standard input is larger than 1 MB; a prompt can have 1 MB", id="too-large"),
+    ],
+)
+def test_standard_input_is_text_of_bounded_length(upstream: Upstream, given: bytes, problem: str) -> None:
+    command = [XENOGLOT, "ask", "--upstream", upstream.url, "--model", "m", "Well?"]
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, upstream.requests) == (2, b"", [])
+    assert done.stderr.decode().startswith(f"xenoglot: {problem}")
+
+
+def test_closed_standard_input_is_empty(upstream: Upstream) -> None:
+    command = f"{XENOGLOT} ask --upstream {upstream.url} --model m Well? <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_pipe_without_data_is_waited_for_with_a_notice() -> None:
+    """An open pipe that nobody writes to must not look like a hang."""
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as source:
+
+        def waiting() -> None:
+            os.write(write_end, b"late")
+            os.close(write_end)
+
+        assert _read(source, waiting, patience=0) == b"late"

@@ -13,7 +13,7 @@ from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from xenoglot.client.results.result import Reply
     from xenoglot.model.request import Message
@@ -23,27 +23,52 @@ LONGEST_ANSWER = 512
 
 def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    ask = commands.add_parser("ask", help="ask one question, see the answer as it comes")
-    ask.add_argument("prompt", help="the question; `-` reads it from standard input")
-    ask.add_argument("--system", help="instructions for the model")
-    ask.add_argument("--file", metavar="PATH", action="append", default=[], help="a text or a PDF to send along")
-    ask.add_argument("--image", metavar="PATH", action="append", default=[], help="an image to send along")
-    ask.add_argument("--max-tokens", type=int, default=LONGEST_ANSWER, help=f"the longest answer ({LONGEST_ANSWER})")
-    ask.add_argument("--temperature", type=float, help="how daring the choice of words is")
-    ask.add_argument("--json", action="store_true", help="print the whole answer as one line of JSON")
+    ask = commands.add_parser(
+        "ask",
+        help="send one prompt and stream the answer",
+        description="Send one prompt to a model and stream the answer. Text on standard input is added to the prompt.",
+    )
+    ask.add_argument("prompt", nargs="*", metavar="PROMPT", help="the prompt; quotes are optional")
+    ask.add_argument("--system", metavar="TEXT", help="instructions for the model")
+    ask.add_argument("--file", metavar="PATH", action="append", default=[], help="text or PDF to send; repeatable")
+    ask.add_argument("--image", metavar="PATH", action="append", default=[], help="image to send; repeatable")
+    ask.add_argument(
+        "--max-tokens",
+        type=int,
+        metavar="N",
+        default=LONGEST_ANSWER,
+        help=f"most tokens of the answer (default: {LONGEST_ANSWER})",
+    )
+    ask.add_argument("--temperature", type=float, metavar="T", help="0 to 2; higher is more random")
+    ask.add_argument("--json", action="store_true", help="print the complete answer as one line of JSON")
     model_selection.add_config(ask)
     model_selection.add_upstream(ask)
     model_selection.add_python(ask)
     ask.set_defaults(run=_ask)
+    _collect_words(ask)
+
+
+def _collect_words(ask: argparse.ArgumentParser) -> None:
+    """Accept words of the prompt after flags too; argparse takes only those in one place."""
+    parse = ask.parse_known_args
+
+    def collected(args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401  those of the parser
+        options, unknown = parse(args, namespace)
+        if not any(word.startswith("-") and word != "-" for word in unknown):
+            options.prompt, unknown = [*options.prompt, *unknown], []
+        return options, unknown
+
+    ask.parse_known_args = collected  # type: ignore[method-assign, assignment]  # argparse has no other place for it
 
 
 def _ask(options: argparse.Namespace) -> int:
     if options.max_tokens < 1:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
-    from xenoglot.terminal.pull_command import download_missing  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal.prompt_input import WAITING, read_prompt, stdin_bytes  # noqa: PLC0415  only this command needs them
+    from xenoglot.terminal.pull_command import download_missing  # noqa: PLC0415
 
     chosen = model_selection.chosen(options)
-    prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
+    prompt = read_prompt(options.prompt, stdin_bytes(), lambda: print(f"xenoglot: {WAITING}", file=sys.stderr))
     if chosen.embedded:
         download_missing(chosen.config)
     options.model = options.model or model_selection.default_model(chosen)
