@@ -108,6 +108,17 @@ async def test_help_names_every_command() -> None:
     assert len(lines) == 2
 
 
+@pytest.mark.parametrize("word", ["/exit", "/quit", "/bye", "/q", "exit", " quit "])
+async def test_words_that_leave(word: str) -> None:
+    """first-minutes-22: people type what other programs accept."""
+    assert (await talk([word, "never read"]))[:1] == ([],)
+
+
+async def test_a_sentence_with_exit_is_a_question() -> None:
+    _, model, _ = await talk(["exit codes?", "quit it"])
+    assert len(model.requests) == 2
+
+
 async def test_settings_and_instructions_go_with_each_question() -> None:
     typed = ["/system Be brief.", "/set max_tokens 9", "one", "/system off", "/set max_tokens off", "two"]
     _, model, _ = await talk(typed, answer("Yes."), answer("No."))

@@ -299,7 +299,7 @@ def _converse(runner: asyncio.Runner, here: slash.SlashContext, setting: AgentOp
         match line if line is None else line.strip():
             case "":
                 continue
-            case None | "/exit" | "/quit":
+            case None | "/exit" | "/quit" | "/bye" | "/q" | "exit" | "quit":
                 return 0
             case typed:
                 try:

@@ -64,7 +64,7 @@ class Chat(ChatState):
 
     async def _process(self, typed: str, *, answered: bool) -> bool:
         """Process one input; return whether the last question is answered."""
-        if typed.startswith("/") and not typed.startswith("//"):
+        if (typed.startswith("/") and not typed.startswith("//")) or typed.strip() in slash.EXITS:
             if not await self._command(typed):
                 return answered
         elif typed.strip() or self.conversation.waiting:

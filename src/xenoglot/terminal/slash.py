@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from xenoglot.terminal.chat_state import ChatState
 
+EXITS = ("exit", "quit", "/quit", "/bye", "/q")
+"""Other names of `/exit`, from other programs; the first two need no slash."""
+
 Command: TypeAlias = "Callable[[ChatState, str], Awaitable[bool]]"
 """Does what it says; returns whether the last question is to be answered now."""
 
@@ -27,7 +30,7 @@ async def run(chat: ChatState, typed: str) -> bool:
         XenoglotError: the command failed.
     """
     name, _, rest = typed.strip().partition(" ")
-    known = COMMANDS.get(name)
+    known = COMMANDS.get("/exit" if name in EXITS else name)
     if known is None:
         hint = "/help lists what there is, and // begins a text with a slash"
         raise ConfigurationError(f"there is no command `{in_line(name, 40)}`; {hint}")
@@ -195,6 +198,6 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/thoughts": ("[on|off]", "show the last thoughts, or all as they come", _reasoning),
     "/tools": ("[show]", "the tools there are, or their last results", _tools),
     "/usage": ("", "the tokens so far", _usage),
-    "/exit": ("", "leave", _exit),
+    "/exit": ("", "leave; so do exit, quit, /quit, /bye and /q", _exit),
 }
 """Name -> what stands behind it, what it does, and how."""
