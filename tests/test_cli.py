@@ -670,6 +670,14 @@ def test_serve_serves_until_a_signal(upstream: RunningGateway, number: signal.Si
         greeting = re.fullmatch(
             r"Xenoglot serves every model at (http://127\.0\.0\.1:\d+)\n", process.stdout.readline()
         )
+def test_models_downloads_nothing(tmp_path: Path) -> None:
+    """first-minutes-H11: a new machine downloaded 92 MB to print two names, or failed without a network."""
+    models, index = str(tmp_path / "models"), "http://127.0.0.1:9/"
+    done = xenoglot_does("models", XENOGLOT_MODELS=models, PIP_INDEX_URL=index, PIP_RETRIES="0")
+    assert done == Done(0, "smollm2-135m-instruct\nall-minilm-l6-v2\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
         assert greeting
         asked = ["ask", "--upstream", greeting[1], "--model", "m", "--key-env", "TEST_CLIENT", "Bonjour?"]
         assert xenoglot_does(*asked, TEST_CLIENT="sk-the-clients-key") == Done(0, "Bonjour, lāmi.\n", "")

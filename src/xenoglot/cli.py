@@ -278,7 +278,7 @@ async def _available(config: Config) -> list[str]:
     from xenoglot.gateway.api.models import list_models  # noqa: PLC0415
     from xenoglot.gateway.process.build import build_gateway  # noqa: PLC0415  `translate` must not need the extra
 
-    async with build_gateway(config, ready=False) as gateway:
+    async with build_gateway(config, ready=False, download=False) as gateway:
         return [model.id for model in await list_models(gateway.router, gateway.backends)]
 
 

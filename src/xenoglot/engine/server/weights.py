@@ -155,6 +155,11 @@ def locate(model: Model = SMOLLM2, environ: Mapping[str, str] = os.environ) -> W
     return next((_weights(model, path) for path in _places(model, environ) if _sized(path, model.member_size)), None)
 
 
+def expected(model: Model = SMOLLM2, environ: Mapping[str, str] = os.environ) -> Weights:
+    """Return where `fetch` puts the model's file, which may not exist."""
+    return _weights(model, models_directory(environ) / model.filename)
+
+
 def fetch(
     model: Model = SMOLLM2,
     *,

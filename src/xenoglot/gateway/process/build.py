@@ -39,12 +39,18 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def build_gateway(
-    config: Config, *, ready: bool = True, limiter: Limiter | None = None, shelf: SharedResources | None = None
+    config: Config,
+    *,
+    ready: bool = True,
+    download: bool = True,
+    limiter: Limiter | None = None,
+    shelf: SharedResources | None = None,
 ) -> AsyncGenerator[Gateway]:
     """Give a gateway with all its backends, and let go of them at the end.
 
     Each upstream has connections of its own: one that is slow holds up no other. The embedded model is loaded now if
-    it has to be `ready`, else when it is first asked. A `limiter` that is given is somebody else's to let go of. What
+    it has to be `ready`, else when it is first asked. Without `download` missing weights are not fetched, which
+    is enough for a list of models. A `limiter` that is given is somebody else's to let go of. What
     gateways that are configured alike can share is on the `shelf`.
 
     Raises:
@@ -65,7 +71,9 @@ async def build_gateway(
         if config.has_embedded:
             from xenoglot.gateway.process.engines import open_engines  # noqa: PLC0415  most gateways have none, and it is a lot
 
-            backends |= await stack.enter_async_context(open_engines(config.embedded or Embedded(), shelf, ready=ready))
+            backends |= await stack.enter_async_context(
+                open_engines(config.embedded or Embedded(), shelf, ready=ready, download=download)
+            )
             model = backends[EMBEDDED].name
         if limiter is None:
             counted = ("limiter", config.limits.store, config.limits_url)  # by whom; how many is said with each request

@@ -36,9 +36,9 @@ M = TypeVar("M", Engine, EmbeddingEngine)
 
 @asynccontextmanager
 async def open_engines(
-    settings: Embedded, shelf: SharedResources, *, ready: bool
+    settings: Embedded, shelf: SharedResources, *, ready: bool, download: bool = True
 ) -> AsyncGenerator[dict[str, Backend]]:
-    """Give the embedded models by the names of their backends.
+    """Give the embedded models by the names of their backends; without `download`, missing weights are not fetched.
 
     Raises:
         ConfigurationError: two of them would have one name, or a template cannot be read.
@@ -47,7 +47,8 @@ async def open_engines(
     usual = replace(settings, models={}, embedding=None)
     maker = Embedded(embedding=settings.embedding, queue=settings.queue, queue_seconds=settings.queue_seconds)
     async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(shelf.hold((EMBEDDED, _encoded(usual)), lambda: _engine(usual)))
+        make_usual = partial(_engine, usual, download=download)
+        engine = await stack.enter_async_context(shelf.hold((EMBEDDED, _encoded(usual)), make_usual))
         if ready:
             await engine.start()
         backends: dict[str, Backend] = {EMBEDDED: engine}
@@ -67,8 +68,11 @@ async def open_engines(
 
 
 @asynccontextmanager
-async def _engine(settings: Embedded) -> AsyncGenerator[Engine]:
-    async with aclosing(Transport()) as transport, aclosing(await build_engine(settings, transport)) as engine:
+async def _engine(settings: Embedded, *, download: bool) -> AsyncGenerator[Engine]:
+    async with (
+        aclosing(Transport()) as transport,
+        aclosing(await build_engine(settings, transport, download=download)) as engine,
+    ):
         yield engine
 
 
@@ -83,9 +87,14 @@ def _encoded(settings: Embedded | EmbeddedModel) -> bytes:
     return msgspec.json.encode(settings)
 
 
-async def build_engine(settings: Embedded, transport: Transport) -> Engine:
-    """Return the backend of the embedded model, its weights fetched where this machine has none yet."""
+async def build_engine(settings: Embedded, transport: Transport, *, download: bool = True) -> Engine:
+    """Return the backend of the embedded model.
+
+    Missing weights are fetched; without `download` the backend cannot answer, it only has the model's name.
+    """
     found = weights.locate() if settings.gguf is None else weights.from_path(settings.gguf)
+    if found is None and not download:
+        found = weights.expected()
     if found is None:
         require_runtime()
         found = await asyncio.to_thread(weights.fetch, progress=_tell)
