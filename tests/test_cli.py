@@ -534,7 +534,12 @@ def test_parse_finds_calls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "given", "content"),
     [
-        pytest.param("", WRITTEN, [{"type": "text", "text": WRITTEN}], id="no-tools"),
+        pytest.param(
+            "--any-tool",
+            WRITTEN,
+            [{"type": "tool_call", "name": "weather", "arguments": '{"city": "Lāmi"}'}],
+            id="any-tool",
+        ),
         pytest.param("--model qwq-32b", "Hm</think>Hi\n", [("reasoning", "Hm"), ("text", "Hi\n")], id="model"),
         pytest.param("--model qwq-32b --no-thinking", "Hi", [("text", "Hi")], id="not-thinking"),
         pytest.param("--syntax off", "<think>Hm</think>", [("text", "<think>Hm</think>")], id="off"),
@@ -543,6 +548,23 @@ def test_parse_finds_calls(tmp_path: Path) -> None:
 def test_parse_goes_by_its_flags(flags: str, given: str, content: list[dict[str, str] | tuple[str, str]]) -> None:
     wanted = [part if isinstance(part, dict) else {"type": part[0], "text": part[1]} for part in content]
     assert content_of(xenoglot_does("parse", *flags.split(), given=given.encode())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        pytest.param(WRITTEN, "1 tool call", id="one"),
+        pytest.param(f"{WRITTEN} and {WRITTEN}", "2 tool calls", id="two"),
+        pytest.param('[TOOL_CALLS][{"name": "weather", "arguments": {}}]', "1 tool call", id="another-syntax"),
+    ],
+)
+def test_parse_notes_calls_of_tools_that_are_not_declared(given: str, found: str) -> None:
+    """first-minutes-H19: the calls were left in the text without a word."""
+    done = xenoglot_does("parse", given=given.encode())
+    assert [part["type"] for part in json.loads(done.out)["content"]] == ["text"]
+    remedy = "declare tools with `--tools FILE`, or accept any with `--any-tool`"
+    note = f"note: {found} left as text, because no such tool is declared: weather; {remedy}\n"
+    assert (done.code, done.err) == (0, note)
 
 
 def test_parse_takes_text_alone() -> None:
@@ -648,6 +670,14 @@ def test_without_an_upstream_the_embedded_model_is_there() -> None:
     assert xenoglot_does("models") == Done(0, "smollm2-135m-instruct\nall-minilm-l6-v2\n", "")
 
 
+def test_models_downloads_nothing(tmp_path: Path) -> None:
+    """first-minutes-H11: a new machine downloaded 92 MB to print two names, or failed without a network."""
+    models, index = str(tmp_path / "models"), "http://127.0.0.1:9/"
+    done = xenoglot_does("models", XENOGLOT_MODELS=models, PIP_INDEX_URL=index, PIP_RETRIES="0")
+    assert done == Done(0, "smollm2-135m-instruct\nall-minilm-l6-v2\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_an_upstream_the_embedded_model_answers() -> None:
     done = xenoglot_does("ask", "--max-tokens", "8", "What is the capital of France?")
     assert (done.code, done.err) == (0, "")
@@ -670,14 +700,6 @@ def test_serve_serves_until_a_signal(upstream: RunningGateway, number: signal.Si
         greeting = re.fullmatch(
             r"Xenoglot serves every model at (http://127\.0\.0\.1:\d+)\n", process.stdout.readline()
         )
-def test_models_downloads_nothing(tmp_path: Path) -> None:
-    """first-minutes-H11: a new machine downloaded 92 MB to print two names, or failed without a network."""
-    models, index = str(tmp_path / "models"), "http://127.0.0.1:9/"
-    done = xenoglot_does("models", XENOGLOT_MODELS=models, PIP_INDEX_URL=index, PIP_RETRIES="0")
-    assert done == Done(0, "smollm2-135m-instruct\nall-minilm-l6-v2\n", "")
-    assert list(tmp_path.iterdir()) == []
-
-
         assert greeting
         asked = ["ask", "--upstream", greeting[1], "--model", "m", "--key-env", "TEST_CLIENT", "Bonjour?"]
         assert xenoglot_does(*asked, TEST_CLIENT="sk-the-clients-key") == Done(0, "Bonjour, lāmi.\n", "")

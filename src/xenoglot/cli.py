@@ -202,12 +202,22 @@ def _add_translation(commands: argparse._SubParsersAction[Any]) -> None:
     )
     translated.set_defaults(run=_translate)
 
-    parsed = commands.add_parser("parse", help="find the calls and thoughts in a text that a model wrote")
-    parsed.add_argument("--syntax", metavar="NAME", default="auto", help="how the model writes them (auto), or `off`")
-    parsed.add_argument("--model", metavar="NAME", default="", help="the model that wrote it, by which `auto` goes")
-    parsed.add_argument("--tools", metavar="FILE", help="the tools that may be called: a list of any dialect, in JSON")
-    parsed.add_argument("--no-thinking", action="store_true", help="the prompt did not begin a thought")
-    parsed.add_argument("--repair", action="store_true", help="mend calls that are not JSON, and tell of it as a loss")
+    parsed = commands.add_parser(
+        "parse",
+        help="find tool calls and reasoning in text that a model wrote",
+        description="Parse text on standard input: print its tool calls, reasoning and remaining text as JSON.",
+    )
+    parsed.add_argument(
+        "--syntax", metavar="NAME", default="auto", help="syntax of the calls, or `off` (default: auto)"
+    )
+    parsed.add_argument(
+        "--model", metavar="NAME", default="", help="model that wrote the text; selects the `auto` syntax"
+    )
+    tools = parsed.add_mutually_exclusive_group()
+    tools.add_argument("--tools", metavar="FILE", help="declared tools: a JSON list in any API format")
+    tools.add_argument("--any-tool", action="store_true", help="accept calls of tools that are not declared")
+    parsed.add_argument("--no-thinking", action="store_true", help="the text does not start inside reasoning")
+    parsed.add_argument("--repair", action="store_true", help="repair arguments that are not JSON; reported as a loss")
     parsed.set_defaults(run=_parse)
 
 
@@ -301,7 +311,7 @@ def _translate(options: argparse.Namespace) -> int:
 
 
 def _parse(options: argparse.Namespace) -> int:
-    from xenoglot.text.parse_api import encode_parsed, parse  # noqa: PLC0415  only this command needs them
+    from xenoglot.text.parse_api import encode_parsed, parse, undeclared_calls  # noqa: PLC0415  only this command needs them
 
     tools = () if options.tools is None else _tools(options.tools)
     try:
@@ -315,11 +325,21 @@ def _parse(options: argparse.Namespace) -> int:
         syntax=options.syntax,
         model=options.model,
         tools=tools,
+        any_tool=options.any_tool,
         thinking=False if options.no_thinking else None,
         repair=_repair() if options.repair else None,
     )
     print(encode_json(encode_parsed(made, losses)).decode())
+    if not options.any_tool and (missing := undeclared_calls(made, text)):
+        print(_undeclared(missing), file=sys.stderr)
     return 0
+
+
+def _undeclared(missing: Sequence[str]) -> str:
+    found = "1 tool call" if len(missing) == 1 else f"{len(missing)} tool calls"
+    names = for_log(", ".join(dict.fromkeys(missing)), LONGEST_LINE)
+    remedy = "declare tools with `--tools FILE`, or accept any with `--any-tool`"
+    return f"note: {found} left as text, because no such tool is declared: {names}; {remedy}"
 
 
 def _repair() -> Repair:

@@ -21,6 +21,7 @@ NAME_LIMITS: Final = (64, 128)
 """To how many characters the dialects fit the names of tools: a model may have read either."""
 
 _NUMBERED = re.compile(r":\d{1,6}$")
+_NAME = re.compile(r"[\w.:/-]{1,128}")
 _PREFIXES = ("functions.", "function.", "tools.", "tool.")
 
 
@@ -110,3 +111,30 @@ class DeclaredTools:
         """Return the schema of the arguments of `name`, as it was declared; `None` where there is none."""
         known = self.resolve(name)
         return None if known is None else self._known[known].schema
+
+
+class UndeclaredTools(DeclaredTools):
+    """Accepts calls of any name: for text whose tools are not known."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def __bool__(self) -> bool:
+        return True
+
+    def resolve(self, name: str) -> str | None:
+        """Return `name` without its prefix and number, if it can be the name of a tool."""
+        name = _NUMBERED.sub("", name.strip())
+        for prefix in _PREFIXES:
+            name = name.removeprefix(prefix)
+        return name if _NAME.fullmatch(name) else None
+
+    def tool(self, name: str) -> DeclaredTool:
+        """Return a tool without a schema."""
+        return DeclaredTool(name)
+
+    def schema(self, name: str) -> JSON:  # noqa: ARG002  any tool
+        """Return no schema."""
+        return None

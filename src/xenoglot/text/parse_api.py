@@ -7,12 +7,14 @@ Source of the fields that are not ours alone: `/parse_function_call` and `/separ
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.stage import through
 from xenoglot.errors import WireError
@@ -21,14 +23,13 @@ from xenoglot.model.events import BlockEnded, BlockStarted, Event, Finished, Tex
 from xenoglot.model.fold import Folder
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish
-from xenoglot.text.declared_tools import DeclaredTools
+from xenoglot.text.declared_tools import DeclaredTools, UndeclaredTools
 from xenoglot.text.registry import AUTO, OFF, chosen
 from xenoglot.text.stage import TextStage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.text.payloads.repaired import Repair
@@ -67,10 +68,13 @@ def parse(  # noqa: PLR0913  what a policy is made of
     syntax: str = AUTO,
     model: str = "",
     tools: Sequence[Tool] = (),
+    any_tool: bool = False,
     thinking: bool | None = None,
     repair: Repair | None = None,
 ) -> ParsedText:
     """Return what `text`, the whole of an answer, says. The same text gives the same ids of calls.
+
+    Only `tools` can be called; with `any_tool`, every name can.
 
     Raises:
         ConfigurationError: there is no syntax of that name.
@@ -84,7 +88,7 @@ def parse(  # noqa: PLR0913  what a policy is made of
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         stage = TextStage(
             row,
-            DeclaredTools.of(tools),
+            UndeclaredTools() if any_tool else DeclaredTools.of(tools),
             lambda _, number: f"call_{digest}_{number}",
             losses,
             repair=repair,
@@ -95,6 +99,17 @@ def parse(  # noqa: PLR0913  what a policy is made of
     for event in events:
         folder.feed(event)
     return ParsedText(candidate=folder.response().candidates[0], syntax=OFF if row is None else row.name)
+
+
+def undeclared_calls(parsed: ParsedText, text: str) -> list[str]:
+    """Return the names of the calls in `text` that are not in `parsed`, because no declared tool has that name."""
+    anything = parse(text, Losses(), syntax=parsed.syntax, any_tool=True)
+    missing = Counter(_call_names(anything)) - Counter(_call_names(parsed))
+    return [*missing.elements()]
+
+
+def _call_names(parsed: ParsedText) -> Iterator[str]:
+    return (part.name for part in parsed.candidate.content if isinstance(part, ToolCall))
 
 
 def decode_parse(body: JSON) -> ParseRequest:
