@@ -32,6 +32,7 @@ def data_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         for name in ("XENOGLOT_CONFIG", "XENOGLOT_UPSTREAM", "XENOGLOT_MODEL"):
             patch.delenv(name, raising=False)
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 

@@ -8,10 +8,13 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.terminal.tmux import XENOGLOT, Terminal
+from xenoglot.model.response import Finish
 from xenoglot.terminal.prompt_input import _read
 from xenoglot.testing.canned import answers
+from xenoglot.testing.script import Respond, ScriptRule
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -125,3 +128,101 @@ def test_a_pipe_without_data_is_waited_for_with_a_notice() -> None:
             os.close(write_end)
 
         assert _read(source, waiting, patience=0) == b"late"
+
+
+def ask(upstream: Upstream, home: Path, *words: str, key: str = "") -> tuple[int, str, str]:
+    """How `ask` went for somebody whose state is in `home`."""
+    command = [XENOGLOT, "ask", "--upstream", upstream.url, "--model", "m", *words]
+    environ = {**os.environ, "XDG_STATE_HOME": str(home), "PYTHONPATH": str(home), "THE_API_KEY": key}
+    done = subprocess.run(command, input="", env=environ, cwd=home, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_continue_continues_the_last_conversation(upstream: Upstream, tmp_path: Path) -> None:
+    upstream.script(*answers("chat", text="Yes.").rules())
+    assert ask(upstream, tmp_path, "One?", "--system", "Be brief.") == (0, "Yes.\n", "")
+    assert ask(upstream, tmp_path, "Two?", "--continue") == (0, "Yes.\n", "")
+    assert ask(upstream, tmp_path, "Aside?", "--no-history") == (0, "Yes.\n", "")
+    assert ask(upstream, tmp_path, "Three?", "--continue") == (0, "Yes.\n", "")
+    assert [(turn["role"], turn["content"]) for turn in upstream.requests[-1].json["messages"]] == [
+        ("system", "Be brief."),
+        ("user", "One?"),
+        ("assistant", "Yes."),
+        ("user", "Two?"),
+        ("assistant", "Yes."),
+        ("user", "Three?"),
+    ]
+    (kept,) = (tmp_path / "xenoglot").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_there_may_be_nothing_to_continue(upstream: Upstream, tmp_path: Path) -> None:
+    problem = 'xenoglot: `--continue`: no conversation to continue; `xenoglot ask "PROMPT"` starts one\n'
+    assert ask(upstream, tmp_path, "Two?", "--continue") == (2, "", problem)
+
+
+def test_a_conversation_with_a_key_is_not_kept(upstream: Upstream, tmp_path: Path) -> None:
+    upstream.script(*answers("chat", text="Yes.").rules())
+    note = "note: this conversation is not kept for `--continue`: it contains a key\n"
+    assert ask(upstream, tmp_path, "Is it key-abcdef?", key="key-abcdef") == (0, "Yes.\n", note)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_that_cannot_be_written_is_noted(upstream: Upstream, tmp_path: Path) -> None:
+    (tmp_path / "xenoglot").write_text("a file")
+    code, out, err = ask(upstream, tmp_path, "One?")
+    assert (code, out) == (0, "\x1b[2JHello.\n")
+    assert err.startswith("note: this conversation is not kept for `--continue`: `")
+
+
+def test_a_failed_question_leaves_the_last_conversation(upstream: Upstream, tmp_path: Path) -> None:
+    assert ask(upstream, tmp_path, "One?")[0] == 0
+    kept = (tmp_path / "xenoglot" / "ask-conversation.json").read_bytes()
+    upstream.script(ScriptRule(steps=(Respond(400, (), b"no"),)))
+    assert ask(upstream, tmp_path, "Two?", "--continue")[0] == 2
+    assert (tmp_path / "xenoglot" / "ask-conversation.json").read_bytes() == kept
+
+
+SCHEMA = """{
+    "type": "object",
+    "properties": {"age": {"type": "integer"}},
+    "required": ["age"],
+    "additionalProperties": false
+}"""
+
+
+def test_an_answer_matches_the_schema(upstream: Upstream, tmp_path: Path) -> None:
+    (tmp_path / "age.json").write_text(SCHEMA)
+    wrong, right = (answers("chat", text=text).rules() for text in ('{"age": "old"}', '```json\n{"age": 4}\n```'))
+    upstream.script(replace(wrong[0], times=1), *right)
+    assert ask(upstream, tmp_path, "How old?", "--schema", "age.json") == (0, '{"age": 4}\n', "")
+    first, second = (request.json for request in upstream.requests)
+    assert first["response_format"]["json_schema"]["schema"] == json.loads(SCHEMA)
+    assert second["messages"][-1]["content"].startswith("Your answer does not match the JSON Schema:\n- $.age: ")
+
+
+def test_an_answer_that_never_matches_is_not_printed(upstream: Upstream, tmp_path: Path) -> None:
+    (tmp_path / "age.json").write_text(SCHEMA)
+    upstream.script(*answers("chat", text="four").rules())
+    code, out, err = ask(upstream, tmp_path, "How old?", "--schema", "age.json")
+    assert (code, out, len(upstream.requests)) == (2, "", 3)
+    assert err.startswith("xenoglot: the answer does not match the schema: ")
+
+
+def test_tools_are_called(upstream: Upstream, tmp_path: Path) -> None:
+    """Each call is a line on standard error; standard output has the answer alone."""
+    (tmp_path / "counting.py").write_text(
+        'def count(word: str) -> int:\n    """Count the letters."""\n    return len(word)\n'
+    )
+    asks = answers("chat", text="", tool=("count", '{"word": "tree"}')).rules()
+    upstream.script(replace(asks[0], times=1), *answers("chat", text="Four.").rules())
+    done = ask(upstream, tmp_path, "How long is tree?", "--tool", "counting:count")
+    assert done == (0, "Four.\n", '● count(word="tree")\n')
+    assert [turn["role"] for turn in upstream.requests[-1].json["messages"]] == ["user", "assistant", "tool"]
+    assert upstream.requests[-1].json["messages"][-1]["content"] == "4"
+
+
+def test_a_cut_off_answer_is_noted(upstream: Upstream, tmp_path: Path) -> None:
+    upstream.script(*answers("chat", text="Once upon", finish=Finish(reason="length")).rules())
+    note = "note: the answer is cut off after 9 tokens; `--max-tokens N` allows more\n"
+    assert ask(upstream, tmp_path, "Well?", "--max-tokens", "9") == (0, "Once upon\n", note)

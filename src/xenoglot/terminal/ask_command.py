@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xenoglot import model_selection
@@ -13,10 +12,12 @@ from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Generator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from xenoglot.client.results.result import Reply
     from xenoglot.model.request import Message
+    from xenoglot.terminal.conversation import Conversation
+    from xenoglot.terminal.prompt_run import PromptOptions
 
 LONGEST_ANSWER = 512
 
@@ -40,6 +41,14 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
         help=f"most tokens of the answer (default: {LONGEST_ANSWER})",
     )
     ask.add_argument("--temperature", type=float, metavar="T", help="0 to 2; higher is more random")
+    ask.add_argument("--continue", dest="continued", action="store_true", help="continue the last conversation")
+    ask.add_argument("--no-history", action="store_true", help="do not keep the conversation for --continue")
+    ask.add_argument(
+        "--schema", metavar="FILE", help="JSON Schema of the answer, which is validated before it is printed"
+    )
+    ask.add_argument(
+        "--tool", metavar="MODULE:FUNCTION", action="append", default=[], help="Python function to call; repeatable"
+    )
     ask.add_argument("--json", action="store_true", help="print the complete answer as one line of JSON")
     model_selection.add_config(ask)
     model_selection.add_upstream(ask)
@@ -64,18 +73,63 @@ def _collect_words(ask: argparse.ArgumentParser) -> None:
 def _ask(options: argparse.Namespace) -> int:
     if options.max_tokens < 1:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
-    from xenoglot.terminal.prompt_input import WAITING, read_prompt, stdin_bytes  # noqa: PLC0415  only this command needs them
+    from xenoglot.terminal.prompt_input import WAITING, read_prompt, stdin_bytes  # noqa: PLC0415
+    from xenoglot.terminal.prompt_run import run_prompt  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.pull_command import download_missing  # noqa: PLC0415
 
     chosen = model_selection.chosen(options)
     prompt = read_prompt(options.prompt, stdin_bytes(), lambda: print(f"xenoglot: {WAITING}", file=sys.stderr))
+    conversation = _conversation(options)
+    plan = _plan(options, conversation)
+    question = _question(prompt, options)
     if chosen.embedded:
         download_missing(chosen.config)
-    options.model = options.model or model_selection.default_model(chosen)
-    reply = asyncio.run(_answer(chosen, _question(prompt, options), options))
-    for line in loss.lines(reply.losses):
+    conversation.model = plan.options["model"] = options.model or model_selection.default_model(chosen)
+    reply, conversation.turns = asyncio.run(run_prompt(chosen, (*conversation.turns, question), plan))
+    if options.json:
+        print(_encoded(reply))
+    for line in _notes(reply, options, conversation):
         print(line, file=sys.stderr)
     return 0
+
+
+def _conversation(options: argparse.Namespace) -> Conversation:
+    from xenoglot.terminal.conversation import Conversation  # noqa: PLC0415  only this command needs them
+    from xenoglot.terminal.saved_conversation import load_saved, saved_path  # noqa: PLC0415
+
+    conversation = load_saved(saved_path()) if options.continued else Conversation()
+    conversation.system = options.system or conversation.system
+    return conversation
+
+
+def _plan(options: argparse.Namespace, conversation: Conversation) -> PromptOptions:
+    from xenoglot.terminal.chat_command import local_tools  # noqa: PLC0415
+    from xenoglot.terminal.prompt_run import PromptOptions  # noqa: PLC0415  as above
+
+    schema = None
+    if options.schema is not None:
+        from xenoglot.agent.answer_schema import load_answer_schema  # noqa: PLC0415  an extra
+
+        schema = load_answer_schema(options.schema)
+    wanted = {
+        "system": conversation.system,
+        "max_tokens": options.max_tokens,
+        "temperature": options.temperature,
+        "output": None if schema is None else schema.format,
+    }
+    known = {name: value for name, value in wanted.items() if value is not None}
+    return PromptOptions(known, local_tools(options.tool), schema, silent=options.json)
+
+
+def _notes(reply: Reply, options: argparse.Namespace, conversation: Conversation) -> Iterator[str]:
+    """Keep the conversation, and yield what standard error says after the answer."""
+    from xenoglot.terminal.saved_conversation import save, saved_path  # noqa: PLC0415  as above
+
+    yield from loss.lines(reply.losses)
+    if reply.finish is not None and reply.finish.reason == "length":
+        yield f"note: the answer is cut off after {options.max_tokens} tokens; `--max-tokens N` allows more"
+    if not options.no_history and (problem := save(conversation, saved_path())):
+        yield f"note: this conversation is not kept for `--continue`: {problem}"
 
 
 def _question(prompt: str, options: argparse.Namespace) -> Message:
@@ -87,45 +141,6 @@ def _question(prompt: str, options: argparse.Namespace) -> Message:
         read_attachment(path, image=True) for path in options.image
     ]
     return Message(role="user", content=(*files, Text(text=prompt)))
-
-
-async def _answer(chosen: model_selection.ModelSelection, question: Message, options: argparse.Namespace) -> Reply:
-    """Print the answer on standard output; return it."""
-    from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
-    from xenoglot.terminal.display.renderer import PlainRenderer  # noqa: PLC0415
-
-    wanted = {"system": options.system, "max_tokens": options.max_tokens, "temperature": options.temperature}
-    said: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    canvas = PlainRenderer(sys.stdout, raw=not sys.stdout.isatty())
-    async with AsyncClient(chosen.open, on_loss="ignore") as client:
-        stream = client.stream((question,), model=options.model, **said)
-        async with AsyncExitStack() as stack:
-            with _loading(chosen):
-                await stack.enter_async_context(stream)
-            if not options.json:
-                async for text in stream.texts():
-                    canvas.write(text)
-            reply = await stream.reply()
-    print(_encoded(reply) if options.json else "")
-    return reply
-
-
-@contextmanager
-def _loading(chosen: model_selection.ModelSelection) -> Generator[None]:
-    """Show that the embedded model is being loaded; the loader reports no progress."""
-    from xenoglot.terminal.display.screen import supports_rich  # noqa: PLC0415  only this command needs it
-
-    if not chosen.embedded or not supports_rich(sys.stderr):
-        yield
-        return
-    from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  an extra, where somebody looks on
-
-    progress = progress_bar()
-    progress.started("loading the model")
-    try:
-        yield
-    finally:
-        progress.done()
 
 
 def _encoded(reply: Reply) -> str:

@@ -162,15 +162,24 @@ async def _tools(options: argparse.Namespace, stack: AsyncExitStack) -> tuple[Lo
     """Return the tools that were named."""
     if not options.tool and options.mcp is None:
         return ()
-    from xenoglot.backends.local_models.load_object import load  # noqa: PLC0415  only where there are some
-    from xenoglot.tools.tool import LocalTool, tool  # noqa: PLC0415
-
-    found: list[LocalTool] = []
-    for name in options.tool:
-        made = load(name)
-        found.append(made if isinstance(made, LocalTool) else tool(made))
+    found = [*local_tools(options.tool)]
     if options.mcp is not None:
         from xenoglot.tools.mcp.tools import mcp_tools  # noqa: PLC0415  an extra
 
         found += await stack.enter_async_context(mcp_tools(file=options.mcp, needs_approval=not options.allow_tools))
     return tuple(found)
+
+
+def local_tools(names: Sequence[str]) -> tuple[LocalTool, ...]:
+    """Return the Python functions that `--tool` names as tools.
+
+    Raises:
+        ConfigurationError: one of them cannot be imported, or is no function.
+    """
+    if not names:
+        return ()
+    from xenoglot.backends.local_models.load_object import load  # noqa: PLC0415  only where there are some
+    from xenoglot.tools.tool import LocalTool, tool  # noqa: PLC0415
+
+    loaded = (load(name) for name in names)
+    return tuple(one if isinstance(one, LocalTool) else tool(one) for one in loaded)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MOST = 1000
 """Lines that are offered again."""
@@ -36,14 +36,25 @@ def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
     return (state if state.is_absolute() else Path.home() / ".local" / "state") / "xenoglot"
 
 
+def contains_secret(text: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether `text` contains something in the form of a key, or the value of a variable that holds one."""
+    return _has_secret(text, _secrets(environ))
+
+
+def _has_secret(text: str, secrets: Sequence[str]) -> bool:
+    return bool(_SECRET_TEXTS.search(text)) or any(secret in text for secret in secrets)
+
+
+def _secrets(environ: Mapping[str, str]) -> list[str]:
+    return [value for name, value in environ.items() if _SECRET_NAMES.search(name) and len(value) >= SHORTEST_SECRET]
+
+
 class History:
     """The lines of one file, oldest first. A file that cannot be read or written is ignored."""
 
     def __init__(self, path: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._path = path
-        self._secrets = [
-            value for name, value in environ.items() if _SECRET_NAMES.search(name) and len(value) >= SHORTEST_SECRET
-        ]
+        self._secrets = _secrets(environ)
 
     def lines(self) -> list[str]:
         """Return the stored lines; a truncated line is skipped."""
@@ -66,7 +77,7 @@ class History:
                 file.write(msgspec.json.encode(line) + b"\n")
 
     def _is_secret(self, line: str) -> bool:
-        return bool(_SECRET_TEXTS.search(line)) or any(secret in line for secret in self._secrets)
+        return _has_secret(line, self._secrets)
 
     def _shorten(self) -> None:
         with suppress(FileNotFoundError):
