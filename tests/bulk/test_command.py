@@ -83,6 +83,27 @@ def test_errors_are_lines_too(tmp_path: Path, upstream: Upstream, capsys: pytest
     assert len(upstream.requests) == 4
 
 
+def test_invalid_lines_are_skipped(tmp_path: Path, upstream: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
+    """first-minutes-H20: each invalid line gets an error, once, and all others are sent."""
+    write_input(tmp_path / "in.jsonl", 3)
+    with (tmp_path / "in.jsonl").open("ab") as source:
+        source.write(b'not JSON\n{"custom_id": "id-1", "params": {}}\n')
+    assert batch(tmp_path, upstream) == MISUSE
+    assert "--skip-invalid" in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
+    errors = tmp_path / "errors.jsonl"
+    for again in ((), (), ("--retry-failed",)):
+        assert batch(tmp_path, upstream, "--errors", str(errors), "--skip-invalid", *again) == FAILED
+        assert sorted(ids(tmp_path / "out.jsonl")) == ["id-1", "id-2", "id-3"]
+        told = [json.loads(line) for line in errors.read_bytes().splitlines()]
+        assert [(line["custom_id"], line["response"], line["error"]["code"]) for line in told] == [
+            ("line-4", None, "invalid_json_line"),
+            ("id-1", None, "duplicate_custom_id"),
+        ]
+    assert len(upstream.requests) == 3
+    assert "5 of 5 lines answered, 2 with an error" in capsys.readouterr().err
+
+
 def test_anthropics_lines_are_answered_in_their_form(tmp_path: Path) -> None:
     line = {
         "custom_id": "one",
@@ -154,7 +175,7 @@ def test_a_mistake_is_told_in_a_line_and_nothing_is_asked(  # noqa: PLR0913, PLR
     assert batch(tmp_path, upstream, *flags) == MISUSE
     said = capsys.readouterr().err
     assert told in said
-    assert (said.count("\n"), upstream.requests) == (1, [])
+    assert (said.count("\n"), upstream.requests) == (2 if "--skip-invalid" in said else 1, [])
     assert not (tmp_path / "out.jsonl").exists()
 
 

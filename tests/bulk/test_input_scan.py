@@ -12,7 +12,7 @@ import pytest
 
 from xenoglot.backends.batch_lines import decode_line, mark_of
 from xenoglot.bulk import input_scan as surveying
-from xenoglot.bulk.input_scan import numbered, scan_input
+from xenoglot.bulk.input_scan import REMEDY, numbered, scan_input
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -37,7 +37,20 @@ def test_every_mistake_is_told_with_its_line() -> None:
         "line 1: $: not valid JSON: Input data was truncated",
         "line 5: `custom_id` is `a`, as in line 3: each has to be another",
         "line 6: $: expected an object",
+        REMEDY,
     ]
+
+
+def test_invalid_lines_are_collected() -> None:
+    """first-minutes-H20: one bad line refused 10,000."""
+    bodies = [b"{", BODY, b'{"custom_id":"a","params":{}}', b'{"custom_id":"a","params":{"x":1}}', b'{"custom_id":"b"}']
+    found = scan_input(io.BytesIO(b"\n".join(bodies)), decode_line, skip_invalid=True)
+    assert (found.count, [*found.requests]) == (5, [0, 1, 1, 1, 1, 1])
+    assert {number: line[:2] for number, line in found.invalid.items()} == {
+        1: ("line-1", "invalid_json_line"),
+        4: ("a", "duplicate_custom_id"),
+        5: ("b", "invalid_request"),
+    }
 
 
 def test_an_id_that_is_made_up_clashes_too() -> None:
@@ -50,14 +63,14 @@ def test_an_id_cannot_move_the_terminal() -> None:
     with pytest.raises(ConfigurationError) as caught:
         scan_input(io.BytesIO(line + b"\n" + line), decode_line)
     assert str(caught.value).startswith("line 2: `custom_id` is `\\x1b[2J\\nxxx")
-    assert len(str(caught.value)) < 200
+    assert len(str(caught.value).split("\n")[0]) < 200
 
 
 def test_not_all_of_very_many_mistakes_are_told() -> None:
     with pytest.raises(ConfigurationError) as caught:
         scan_input(io.BytesIO(b"{\n" * 1000), decode_line)
     told = str(caught.value).split("\n")
-    assert (len(told), told[-1]) == (21, "there are more mistakes")
+    assert (len(told), told[-2:]) == (22, ["there are more mistakes", REMEDY])
 
 
 @pytest.mark.parametrize("given", [b"", b"\n\r\n \n", b"\xef\xbb\xbf"])

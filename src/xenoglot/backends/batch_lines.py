@@ -213,6 +213,21 @@ def encode_line(line: BatchLine, mark: LineMark, outcome: LineOutcome) -> bytes:
     return one_line(told)
 
 
+def encode_invalid(custom_id: str, mark: LineMark, code: str, problem: str) -> bytes:
+    """Return the line, its end included, for a line that cannot be sent, as OpenAI has it (`BatchRequestOutput`)."""
+    error = {"code": code, "message": problem}
+    return one_line({"id": str(mark), "custom_id": custom_id, "response": None, "error": error})
+
+
+def id_of(text: bytes, number: int) -> str:
+    """Return the `custom_id` of a line that may be invalid; one that has none gets its number."""
+    try:
+        value = decode_json(text)
+        return _id(value, number) if isinstance(value, dict) else f"line-{number}"
+    except WireError:
+        return f"line-{number}"
+
+
 def one_line(told: JSONObject) -> bytes:
     """Return `told` as a line, its end included, that is one to every reader."""
     return _BREAKS.sub(_escaped, encode_json(told)) + b"\n"

@@ -51,6 +51,9 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Pro
     parser.add_argument(
         "--ordered", action="store_true", help="have the answers in the order of their lines at the end"
     )
+    parser.add_argument(
+        "--skip-invalid", action="store_true", help="answer invalid lines with an error, and send the others"
+    )
     parser.add_argument("--retry-failed", action="store_true", help="ask again what was answered with an error before")
     parser.add_argument("--concurrency", type=int, metavar="N", default=CONCURRENCY, help="lines under way at once (8)")
     parser.add_argument("--rpm", type=int, metavar="N", help="at most so many lines a minute")
@@ -82,11 +85,12 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
     )
     with _opened(options.input) as source:
         try:
-            found = scan_input(source, read)
+            found = scan_input(source, read, skip_invalid=options.skip_invalid)
         except ConfigurationError as error:
             where = "standard input" if options.input == "-" else f"`{options.input}`"
             raise ConfigurationError(f"{where}: {error}") from None
         with Journal(options.output, options.errors, source, found, again=options.retry_failed) as journal:
+            journal.write_invalid()
             plan = BatchPlan(
                 chosen,
                 rules,

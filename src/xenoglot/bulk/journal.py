@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from xenoglot.backends.batch_lines import PREFIX, read_answer
+from xenoglot.backends.batch_lines import PREFIX, LineMark, encode_invalid, read_answer
 from xenoglot.bulk.input_scan import LONGEST_LINE
 from xenoglot.errors import ConfigurationError
 
@@ -92,6 +92,17 @@ class Journal:
         self.states[number] = DONE
         self.failed += not ok
         self._dirty = True
+
+    def write_invalid(self) -> None:
+        """Append an error for each invalid line that has none yet.
+
+        Raises:
+            OSError: not written.
+        """
+        for number, line in self._survey.invalid.items():
+            if self.states[number] != DONE:
+                mark = LineMark(number, self._survey.digests[number])
+                self.write(number, encode_invalid(line.custom_id, mark, line.code, line.problem), ok=False)
 
     def sync(self) -> None:
         """Sync what was written to disk; thread-safe."""
