@@ -41,7 +41,7 @@ from xenoglot.errors import (
 )
 from xenoglot.launching import commands as launching
 from xenoglot.providers import list_command
-from xenoglot.terminal import ask_command, chat_command, pull_command
+from xenoglot.terminal import ask_command, chat_command, embed_command, pull_command
 from xenoglot.translate import Translator
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_gateway(commands)
     ask_command.add_command(commands)
     chat_command.add_command(commands)
+    embed_command.add_command(commands)
     agent.add_command(commands, _agent_screen)
     _add_translation(commands)
     pull_command.add_command(commands)

@@ -22,7 +22,9 @@ PATIENCE: Final = 3.0
 WAITING: Final = "waiting for standard input; to ask without it, add `< /dev/null`"
 
 
-def read_prompt(words: Sequence[str], source: BinaryIO | None, waiting: Callable[[], object]) -> str:
+def read_prompt(
+    words: Sequence[str], source: BinaryIO | None, waiting: Callable[[], object], command: str = "ask"
+) -> str:
     """Return the prompt: `words`, and below them the text of `source` (standard input) unless it is a terminal.
 
     `waiting` is called if `source` has no data for a while. Blocks.
@@ -36,7 +38,7 @@ def read_prompt(words: Sequence[str], source: BinaryIO | None, waiting: Callable
     if source is not None and (explicit or not source.isatty()):
         piped = _text(_read(source, waiting))
     if not typed.strip() and not piped.strip():
-        raise ConfigurationError('no prompt; expected `xenoglot ask "PROMPT"`, or text on standard input')
+        raise ConfigurationError(f'no text; expected `xenoglot {command} "TEXT"`, or text on standard input')
     return "\n\n".join(text for text in (typed, piped) if text.strip())
 
 
