@@ -42,6 +42,8 @@ class LineHandler(logging.StreamHandler[TextIO]):
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__(sys.stderr)
+        self.terminal = hasattr(sys.stderr, "isatty") and sys.stderr.isatty()
+        """Whether a person reads the lines."""
         self.setFormatter(RedactionFormatter(redact))
         self._lines: deque[bytes] = deque()
         self._due: asyncio.AbstractEventLoop | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -222,12 +223,14 @@ class RequestLogger:
         """Write the one line of a request that is over, and count it."""
         self.count(record)
         if ACCESS.isEnabledFor(logging.INFO):
-            said = encode_json(line(record, self.clock(), all_losses=self.all_losses))
+            entry = line(record, self.clock(), all_losses=self.all_losses)
             log = listener()
             if log is None:
-                ACCESS.info("%s", said.decode())
+                ACCESS.info("%s", encode_json(entry).decode())
+            elif log.terminal:
+                log.put(terminal_line(entry, time.strftime("%H:%M:%S")).encode())
             else:
-                log.put(said)
+                log.put(encode_json(entry))
 
 
 _drawn: list[str] = []
@@ -362,3 +365,37 @@ def _within(losses: list[Loss]) -> list[str]:
             return [*named, f"and {len(losses) - len(named)} more"]
         named.append(said)
     return named
+
+
+def terminal_line(entry: LogLine, clock: str) -> str:
+    """Return the line for a person at a terminal; the request ended at the time of day `clock`."""
+    return f"{clock} {'  '.join(_fields(entry))}"
+
+
+def _fields(entry: LogLine) -> Iterator[str]:
+    yield f"{entry.method} {entry.route or '(unknown path)'}"
+    if entry.model is not None:
+        yield _models(entry)
+    yield str(entry.status or "-")
+    yield f"{entry.total_ms / 1000:.1f} s"
+    if entry.usage is not None:
+        counts = (entry.usage.input_tokens, entry.usage.output_tokens)
+        yield "{} in {} out".format(*("?" if count is None else count for count in counts))
+    if entry.tries > 1:
+        yield f"{entry.tries} tries"
+    if entry.losses:
+        yield f"losses {len(entry.losses)}"
+    if entry.failure is not None:
+        yield entry.failure
+
+
+def _models(entry: LogLine) -> str:
+    """Return the requested model and its target; a model that the client did not ask for is marked."""
+    if entry.backend is None or entry.target is None:
+        return entry.model or ""
+    target = f"{entry.backend}/{entry.target}"
+    return (
+        f"{entry.model} -> {target} (unknown model, answered by another)"
+        if entry.substituted
+        else (f"{entry.model} -> {target}")
+    )
