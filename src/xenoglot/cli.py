@@ -260,7 +260,7 @@ def _serve_configured(config: Config, options: argparse.Namespace) -> None:
     else:
         from xenoglot.gateway.process.serve import serve  # noqa: PLC0415  as above
 
-        serve(config, say=_say, source=_source(options))
+        serve(config, say=_say, source=_source(options), terminal=_at_terminal())
 
 
 def _source(options: argparse.Namespace) -> FileSource | None:
@@ -276,7 +276,8 @@ def _serve_python(options: argparse.Namespace, backend: Backend) -> None:
     from xenoglot.gateway.process.gateway_backend import single_backend  # noqa: PLC0415  only here
     from xenoglot.gateway.process.serve import serve  # noqa: PLC0415
 
-    serve(model_selection.config_of(options), say=_say, assemble=single_backend(backend))
+    config = model_selection.config_of(options)
+    serve(config, say=_say, assemble=single_backend(backend), terminal=_at_terminal())
 
 
 def _models(options: argparse.Namespace) -> int:
@@ -359,6 +360,10 @@ def _tools(path: str) -> Sequence[Tool]:
         raise ConfigurationError(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}") from None
     except WireError as error:
         raise ConfigurationError(f"`{path}`: {error}") from None
+
+
+def _at_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _say(text: str) -> None:

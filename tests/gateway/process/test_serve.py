@@ -25,8 +25,9 @@ from xenoglot.gateway.config import settings
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import ModelSettings
 from xenoglot.gateway.observability.access_log import RedactionFormatter
+from xenoglot.gateway.process.greeting import greeting
 from xenoglot.gateway.process.reload import FileSource
-from xenoglot.gateway.process.serve import GatewayServer, ServeOptions, bind, greeting, serve_at
+from xenoglot.gateway.process.serve import GatewayServer, ServeOptions, bind, serve_at
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence

@@ -24,6 +24,7 @@ from xenoglot.gateway.http.server import HTTPServer
 from xenoglot.gateway.observability.access_log import configure_logging
 from xenoglot.gateway.observability.loop_lag import watch_loop
 from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.greeting import greeting, panel
 from xenoglot.gateway.process.reload import Reloader
 from xenoglot.gateway.process.shared_resources import SharedResources
 
@@ -136,8 +137,12 @@ def serve(
     say: Callable[[str], object] = print,
     assemble: Assembly | None = None,
     source: Source | None = None,
+    *,
+    terminal: bool = False,
 ) -> None:
     """Serve `config` until a signal ends it. `say` gets the line that says where; `assemble` gives the gateway.
+
+    With `terminal`, `say` gets a panel for a person instead.
 
     Where it came from a `source`, it is read anew at SIGHUP, and whenever its file changes if it says so.
 
@@ -146,17 +151,20 @@ def serve(
     """
     listener = bind(config.server.host, config.server.port)
     with contextlib.closing(listener):
-        serve_at(
-            listener, config, say, ServeOptions(assemble or partial(build_gateway, shelf=SharedResources()), source)
-        )
+        make = assemble or partial(build_gateway, shelf=SharedResources())
+        serve_at(listener, config, say, ServeOptions(make, source, terminal=terminal))
 
 
 class ServeOptions(NamedTuple):
-    """How a process serves: `assemble` makes gateways, `source` is reloaded, `at_once` is as in `GatewayServer`."""
+    """How a process serves: `assemble` makes gateways, `source` is reloaded, `at_once` is as in `GatewayServer`.
+
+    With `terminal` it greets with a panel instead of a line.
+    """
 
     assemble: Assembly
     source: Source | None = None
     at_once: Sequence[signal.Signals] = STOP_SIGNALS
+    terminal: bool = False
 
 
 def serve_at(listener: socket.socket, config: Config, say: Callable[[str], object], setup: ServeOptions) -> None:
@@ -170,7 +178,7 @@ def serve_at(listener: socket.socket, config: Config, say: Callable[[str], objec
 
 
 async def _serve(config: Config, listener: socket.socket, say: Callable[[str], object], setup: ServeOptions) -> None:
-    assemble, source, at_once = setup
+    assemble, source, at_once, _ = setup
     reload_asked = _hear_reloads()
     async with contextlib.AsyncExitStack() as stack:
         server = GatewayServer(await stack.enter_async_context(assemble(config)), at_once)
@@ -183,7 +191,7 @@ async def _serve(config: Config, listener: socket.socket, say: Callable[[str], o
         _settle()
 
         def begun() -> None:
-            say(greeting(server.native.application, listener))
+            say((panel if setup.terminal else greeting)(server.native.application, listener))
             if reload_asked.is_set():
                 reloader.reload()
 
@@ -209,15 +217,6 @@ def _hear_reloads() -> asyncio.Event:
     if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
     return asked
-
-
-def greeting(gateway: Gateway, listener: socket.socket) -> str:
-    """Return the one line that says where and what the gateway serves."""
-    host, port, *_ = listener.getsockname()
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    names = [*gateway.router.names, *(rule.name for rule in gateway.router.patterns)]
-    served = ", ".join("every model" if name == "*" else name for name in dict.fromkeys(names))
-    return f"Xenoglot serves {served} at http://{place}"
 
 
 def bind(host: str, port: int) -> socket.socket:
