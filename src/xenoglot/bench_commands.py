@@ -41,15 +41,13 @@ def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_mock(commands: argparse._SubParsersAction[Parser]) -> None:
     mock = commands.add_parser(
         "mock",
-        help="start a server that does what a script says",
-        description="Start a server that does what a script says, and print its URL and all that it sees.",
+        help="start a scripted server",
+        description="Start a server with scripted answers, and print its URL and each request.",
     )
-    mock.add_argument("--script", metavar="FILE", help="a TOML file; without one every dialect gets a small answer")
-    mock.add_argument("--dialect", choices=names(), help="answer in this dialect alone")
-    mock.add_argument("--text", help="what to answer (Hello.)")
-    mock.add_argument(
-        "--fault", metavar="NAME", help="what goes wrong with each answer of `--dialect`; a wrong name tells all"
-    )
+    mock.add_argument("--script", metavar="FILE", help="TOML script (default: a short answer in every dialect)")
+    mock.add_argument("--dialect", choices=names(), help="answer in this dialect only")
+    mock.add_argument("--text", metavar="TEXT", help="text of the answer (default: Hello.)")
+    mock.add_argument("--fault", metavar="NAME", help="fault of each answer of `--dialect`; an unknown name lists all")
     _add_address(mock)
     mock.set_defaults(run=_mock)
 
@@ -57,17 +55,19 @@ def _add_mock(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_record(commands: argparse._SubParsersAction[Parser]) -> None:
     record = commands.add_parser(
         "record",
-        help="pass requests on to a server, and keep what is said",
-        description="Pass each request on to a server and its answer back, and keep both without their secrets.",
+        help="forward requests to a server, and record them",
+        description="Forward each request to a server and return its answer, and record both without secrets.",
     )
     record.add_argument("--upstream", required=True, metavar="URL", help="base URL of the server")
-    record.add_argument("--out", required=True, metavar="DIR", help="where the exchanges are kept, a folder for each")
+    record.add_argument(
+        "--out", required=True, metavar="DIR", help="folder of the recording; each exchange gets a folder"
+    )
     record.add_argument(
         "--secret-env",
         action="append",
         default=[],
         metavar="NAME",
-        help="a variable that holds a secret which must not be kept; credentials in headers and queries never are",
+        help="environment variable with a secret to leave out, besides credentials in headers; repeatable",
     )
     _add_address(record)
     record.set_defaults(run=_record)
@@ -76,21 +76,21 @@ def _add_record(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_replay(commands: argparse._SubParsersAction[Parser]) -> None:
     replay = commands.add_parser(
         "replay",
-        help="serve what was recorded, or check it again",
-        description="Answer each request as it was answered when it was recorded; or check the recording (--check).",
+        help="serve or check a recording",
+        description="Answer requests as in a recording, or check that it is still translated alike (--check).",
     )
-    replay.add_argument("dir", metavar="DIR", help="a folder that `record` has written")
-    replay.add_argument("--timing", action="store_true", help="keep the pauses of the recording")
+    replay.add_argument("dir", metavar="DIR", help="folder written by `record`")
+    replay.add_argument("--timing", action="store_true", help="keep the recorded pauses")
     replay.add_argument(
-        "--check", action="store_true", help="serve nothing: read and write each again, and tell what changes"
+        "--check", action="store_true", help="serve nothing: decode and encode each exchange, and report differences"
     )
     _add_address(replay)
     replay.set_defaults(run=_replay)
 
 
 def _add_address(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=_port, metavar="N", help="port to listen on; without one a free one is taken")
+    parser.add_argument("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, metavar="N", help="port to listen on, 0 to 65535 (default: a free one)")
 
 
 def _port(text: str) -> int:

@@ -68,20 +68,22 @@ def add_upstream(parser: argparse.ArgumentParser, *, serves: bool = False) -> No
     parser.add_argument(
         "--upstream",
         metavar="URL",
-        help="base URL of a server to put behind, with or without /v1; or a provider's name",
+        help="base URL of a server, with or without /v1, or the name of a provider",
     )
-    parser.add_argument("--dialect", choices=names(), help="what that server speaks (chat, or what the provider does)")
-    parser.add_argument("--model", metavar="NAME", help="the model to ask there; without it names pass as they are")
-    parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the server's key")
     parser.add_argument(
-        "--text-syntax", metavar="NAME", help="how its models write tool calls and thoughts in text: `auto`, or a name"
+        "--dialect", choices=names(), help="dialect of the server (default: chat, or that of the provider)"
     )
-    parser.add_argument("--gguf", metavar="PATH", help="a model file for the embedded engine")
+    parser.add_argument("--model", metavar="NAME", help="model to request; without it, names are passed on unchanged")
+    parser.add_argument("--key-env", metavar="NAME", help="environment variable with the API key of the server")
+    parser.add_argument(
+        "--text-syntax", metavar="NAME", help="syntax of tool calls and reasoning in text: `auto`, `off`, or a name"
+    )
+    parser.add_argument("--gguf", metavar="PATH", help="model file for the embedded engine")
 
 
 def add_python(parser: argparse.ArgumentParser) -> None:
     """Add the flag that names a model of the user's own."""
-    parser.add_argument("--python", metavar="MODULE:OBJECT", help="a model of your own: a Python object to import")
+    parser.add_argument("--python", metavar="MODULE:OBJECT", help="model of your own: a Python object to import")
 
 
 def add_price(parser: argparse.ArgumentParser) -> None:
@@ -89,8 +91,8 @@ def add_price(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--price",
         metavar="IN/OUT",
-        help="US dollars per million tokens of prompts and answers, as in 0.25/2 "
-        "(IN/OUT/CACHE_READ/CACHE_WRITE where cached tokens have prices of their own)",
+        help="US dollars per million tokens of input and output, such as 0.25/2 "
+        "(with prices of cached tokens: IN/OUT/CACHE_READ/CACHE_WRITE)",
     )
 
 
@@ -249,7 +251,7 @@ def add_also(parser: argparse.ArgumentParser) -> None:
         "--also",
         action="append",
         choices=names(),
-        help="a further dialect that the server speaks, for clients of that dialect; may be repeated",
+        help="another dialect of the server, for clients of that dialect; repeatable",
     )
 
 
@@ -258,7 +260,7 @@ def add_preserve(parser: argparse.ArgumentParser, usual: str) -> None:
     parser.add_argument(
         "--preserve",
         action=argparse.BooleanOptionalAction,
-        help=f"keep reasoning and signatures that clients strip, and put them back into their requests ({usual})",
+        help=f"keep reasoning and signatures that clients strip, and restore them in later requests ({usual})",
     )
 
 

@@ -37,33 +37,35 @@ def add_command(commands: argparse._SubParsersAction[Parser], say: Say, progress
     """Add the command to a parser; it sets `run`, which takes the options and returns the exit code."""
     parser = commands.add_parser(
         "probe",
-        help="ask a server what it can do, and write that down",
-        description="Ask a server what it can do: some 40 to 60 short requests. The report goes to standard output.",
+        help="test what a server supports",
+        description="Test what a server supports with 40 to 60 short requests, and print a report.",
     )
     parser.set_defaults(run=partial(run, say=say, progress=progress))
     parser.add_argument("url", metavar="URL", help="base URL of the server, with or without /v1")
-    parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the server's key")
-    parser.add_argument("--model", metavar="NAME", help="the model to ask; without it one of the server's list")
+    parser.add_argument("--key-env", metavar="NAME", help="environment variable with the API key of the server")
+    parser.add_argument("--model", metavar="NAME", help="model to request (default: one of the server's list)")
     parser.add_argument(
-        "--dialect", action="append", choices=names(), help="try this one alone, and wholly; may be said several times"
+        "--dialect", action="append", choices=names(), help="test only this dialect, completely; repeatable"
     )
-    parser.add_argument("--images", action="store_true", help="send pictures too")
+    parser.add_argument("--images", action="store_true", help="send images too")
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", default=TIMEOUT, help=f"for one question ({TIMEOUT:.0f})"
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        default=TIMEOUT,
+        help=f"time limit of a request, more than 0 (default: {TIMEOUT:.0f})",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print the report as JSON, with all that was asked and answered"
-    )
-    parser.add_argument("--evidence", action="store_true", help="print what was asked and answered for each line")
-    parser.add_argument("--write", metavar="FILE", help="write what was found as TOML into this file")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON, with all requests and answers")
+    parser.add_argument("--evidence", action="store_true", help="print the requests and answers of each line")
+    parser.add_argument("--write", metavar="FILE", help="write the findings to a TOML file")
     parser.add_argument(
         "--as",
         dest="form",
         choices=(ROW, CONFIG),
         default=ROW,
-        help="what to write: a provider's row, or configuration",
+        help="content of that file: a provider's row (default), or configuration",
     )
-    parser.add_argument("--name", help="what to call the server there; by default it goes by its host")
+    parser.add_argument("--name", metavar="NAME", help="name of the server in that file (default: its host)")
 
 
 def run(options: argparse.Namespace, say: Say, progress: Say) -> int:

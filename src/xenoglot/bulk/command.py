@@ -36,31 +36,33 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Pro
     """Add the command; `bar` creates the progress display."""
     parser = commands.add_parser(
         "batch",
-        help="answer a file of requests, line by line",
-        description="Answer each line of INPUT with a line of OUTPUT. A run that was stopped, or killed, goes on where "
-        "it was when the same command is given again.",
+        help="answer a file of requests",
+        description="Answer each line of INPUT with a line of OUTPUT. If a run was stopped or killed, the same command "
+        "continues it.",
     )
     parser.add_argument(
-        "input", metavar="INPUT", help="lines of OpenAI's or Anthropic's batches, or bodies; - is stdin"
+        "input", metavar="INPUT", help="batch lines of OpenAI or Anthropic, or request bodies; - is standard input"
     )
-    parser.add_argument("output", metavar="OUTPUT", help="the file that gets the answers, a line each")
-    parser.add_argument("--errors", metavar="FILE", help="a file for the lines that end in an error (OUTPUT)")
+    parser.add_argument("output", metavar="OUTPUT", help="file of the answers, one per line")
+    parser.add_argument("--errors", metavar="FILE", help="file of the lines that failed (default: OUTPUT)")
     parser.add_argument(
-        "--lines", metavar="DIALECT", choices=names(), help="what plain bodies speak (what they look like)"
+        "--lines", metavar="DIALECT", choices=names(), help="dialect of request bodies (default: detected)"
     )
-    parser.add_argument(
-        "--ordered", action="store_true", help="have the answers in the order of their lines at the end"
-    )
+    parser.add_argument("--ordered", action="store_true", help="sort the answers in the order of the input at the end")
     parser.add_argument(
         "--skip-invalid", action="store_true", help="answer invalid lines with an error, and send the others"
     )
-    parser.add_argument("--retry-failed", action="store_true", help="ask again what was answered with an error before")
-    parser.add_argument("--concurrency", type=int, metavar="N", default=CONCURRENCY, help="lines under way at once (8)")
-    parser.add_argument("--rpm", type=int, metavar="N", help="at most so many lines a minute")
-    parser.add_argument("--tpm", type=int, metavar="N", help="at most so many tokens a minute, by estimate")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", default=TIMEOUT, help="for each line (600)")
-    parser.add_argument("--ray", metavar="ADDRESS", help="work on a Ray cluster; `auto` finds or starts one")
-    parser.add_argument("--actors", type=int, metavar="N", help="processes on the cluster (one for each machine)")
+    parser.add_argument("--retry-failed", action="store_true", help="retry lines that failed in an earlier run")
+    parser.add_argument(
+        "--concurrency", type=int, metavar="N", default=CONCURRENCY, help="lines in flight, 1 to 4096 (default: 8)"
+    )
+    parser.add_argument("--rpm", type=int, metavar="N", help="most lines per minute")
+    parser.add_argument("--tpm", type=int, metavar="N", help="most tokens per minute, estimated")
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", default=TIMEOUT, help="time limit of a line (default: 600)"
+    )
+    parser.add_argument("--ray", metavar="ADDRESS", help="run on a Ray cluster; `auto` finds or starts one")
+    parser.add_argument("--actors", type=int, metavar="N", help="processes on the cluster (default: one per machine)")
     model_selection.add_config(parser)
     model_selection.add_upstream(parser)
     model_selection.add_python(parser)

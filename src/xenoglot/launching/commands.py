@@ -24,10 +24,10 @@ def add_commands(commands: argparse._SubParsersAction[Any], parser: argparse.Arg
     _add_config(commands)
     completion = commands.add_parser(
         "completion",
-        help="print a script by which a shell completes what is typed",
-        description="Print a script by which a shell completes what is typed; the shell has to read it when it starts.",
+        help="print a completion script for a shell",
+        description="Print a completion script for a shell, which must load it when it starts. Packages install it.",
     )
-    completion.add_argument("shell", choices=SHELLS, help="which shell")
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
     completion.set_defaults(run=partial(_complete, parser=parser))
 
 
@@ -55,7 +55,7 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     )
     model_selection.add_config(parser)
     model_selection.add_upstream(parser)
-    model_selection.add_preserve(parser, "on, for programs of another dialect than the upstream")
+    model_selection.add_preserve(parser, "default: on, for programs of another dialect than the upstream")
     parser.set_defaults(run=_run, passed=())
     _pass_the_rest(parser)
 

@@ -13,9 +13,9 @@ def add_command(commands: argparse._SubParsersAction[Any], say: Callable[[str], 
     """Add the command to the others; `say` prints a line."""
     parser = commands.add_parser(
         "providers",
-        help="list the providers whose servers are known by name",
-        description="List the names that --upstream and `provider` take: what each speaks, the usual dialect first, "
-        "and the variable that holds its key.",
+        help="list the known providers",
+        description="List the providers that --upstream accepts: name, dialects (default first), environment variable "
+        "with the API key.",
     )
     parser.set_defaults(run=lambda _: _print(say))
 

@@ -25,23 +25,37 @@ HISTORY = "chat-history"
 
 def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    chat = commands.add_parser("chat", help="talk with a model in the terminal")
+    chat = commands.add_parser(
+        "chat",
+        help="chat with a model in the terminal",
+        description="Chat with a model in the terminal; over a pipe each line is a question. /help lists commands.",
+    )
     model_selection.add_config(chat)
     model_selection.add_upstream(chat)
     model_selection.add_python(chat)
     model_selection.add_price(chat)
     chat.add_argument("--system", metavar="TEXT", help="instructions for the model")
-    chat.add_argument("--load", metavar="FILE", help="go on with a conversation that was saved")
+    chat.add_argument("--load", metavar="FILE", help="continue a saved conversation")
     chat.add_argument(
-        "--set", metavar="NAME=VALUE", action="append", default=[], help="as `/set` does: temperature=0.2"
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="setting as in `/set`, such as temperature=0.2; repeatable",
     )
     chat.add_argument(
-        "--tool", metavar="MODULE:FUNCTION", action="append", default=[], help="a Python function the model may call"
+        "--tool",
+        metavar="MODULE:FUNCTION",
+        action="append",
+        default=[],
+        help="Python function that the model can call; repeatable",
     )
-    chat.add_argument("--mcp", metavar="FILE", help="MCP servers whose tools the model may call (JSON, `mcpServers`)")
-    chat.add_argument("--allow-tools", action="store_true", help="let the tools of MCP servers run without asking")
-    chat.add_argument("--plain", action="store_true", help="lines in, lines out, as over a pipe")
-    chat.add_argument("--no-history", action="store_true", help="read and keep nothing of what is typed")
+    chat.add_argument(
+        "--mcp", metavar="FILE", help="JSON file of MCP servers (`mcpServers`) whose tools the model can call"
+    )
+    chat.add_argument("--allow-tools", action="store_true", help="run tools of MCP servers without asking")
+    chat.add_argument("--plain", action="store_true", help="plain lines, as over a pipe")
+    chat.add_argument("--no-history", action="store_true", help="neither read nor keep a history of the input")
     chat.set_defaults(run=_chat)
 
 

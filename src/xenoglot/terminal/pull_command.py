@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
-    pull.add_argument("--embedding", action="store_true", help="those of the embedded model that makes embeddings")
+    pull = commands.add_parser(
+        "pull",
+        help="download the weights of the embedded model",
+        description="Download the weights of the embedded model if they are missing, and print their path.",
+    )
+    pull.add_argument("--embedding", action="store_true", help="download the embedded embedding model instead")
     pull.set_defaults(run=_pull)
 
 
