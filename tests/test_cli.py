@@ -101,7 +101,6 @@ def test_the_program_is_a_module_too() -> None:
 
 
 MISUSES = [
-    pytest.param("", "the following arguments are required: COMMAND" + HELP.format(""), id="no-command"),
     pytest.param("ask", 'no text; expected `xenoglot ask "TEXT"`, or text on standard input\n', id="no-prompt"),
     pytest.param(
         "translate",

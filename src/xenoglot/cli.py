@@ -6,7 +6,6 @@ more line for each of its mistakes.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import io
 import logging
@@ -26,6 +25,7 @@ from xenoglot.bulk import command as batch
 from xenoglot.codec import loss
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.command_help import DESCRIPTION, CommandParser
 from xenoglot.dialect_registry import names
 from xenoglot.errors import (
     EXTRAS,
@@ -45,6 +45,7 @@ from xenoglot.terminal import ask_command, chat_command, embed_command, pull_com
 from xenoglot.translate import Translator
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.agent.screen import Screen
@@ -117,11 +118,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     return run(options)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that complains in one line, and knows flags by their whole names only."""
-
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401  those of its parent
-        super().__init__(**settings, allow_abbrev=False)
+class _Parser(CommandParser):
+    """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end."""
@@ -129,11 +127,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="xenoglot", description="Any LLM client to any model. Without an upstream, the embedded model answers."
-    )
+    parser = _Parser(prog="xenoglot", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"xenoglot {xenoglot.__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="xenoglot")
+    parser.set_defaults(run=partial(_help, parser))
 
     _add_gateway(commands)
     ask_command.add_command(commands)
@@ -148,6 +145,12 @@ def _parser() -> argparse.ArgumentParser:
     launching.add_commands(commands, parser)
     batch.add_command(commands, _bar)
     return parser
+
+
+def _help(parser: _Parser, _: argparse.Namespace) -> int:
+    """Print the help: what the program does without a command."""
+    parser.print_help()
+    return 0
 
 
 def _agent_screen() -> Screen:
@@ -166,18 +169,26 @@ def _bar() -> Progress:
 
 def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the commands that ask models, or let others ask them."""
-    serve = commands.add_parser("serve", help="start the gateway")
+    serve = commands.add_parser(
+        "serve",
+        help="start the gateway",
+        description="Start the gateway: an HTTP server for clients of all APIs, in front of the embedded model, an "
+        "upstream, or the models of a configuration file.",
+    )
     model_selection.add_config(serve)
     _add_address(serve)
-    serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the keys clients must show")
+    serve.add_argument(
+        "--client-key-env", metavar="NAME", help="environment variable with the API keys that clients must send"
+    )
     model_selection.add_python(serve)
-    serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
-    model_selection.add_upstream(serve, serves=True)
-    model_selection.add_preserve(serve, "on loopback: for clients of another dialect than the upstream's")
     model_selection.add_also(serve)
     serve.set_defaults(run=_serve)
 
-    models = commands.add_parser("models", help="list the models that can be asked for")
+    models = commands.add_parser(
+        "models",
+        help="list the models that can be requested",
+        description="List the models that can be requested, one per line. Nothing is downloaded.",
+    )
     model_selection.add_config(models)
     model_selection.add_upstream(models, serves=True)
     models.set_defaults(run=_models)
@@ -185,21 +196,25 @@ def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _add_translation(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the commands that ask nobody."""
-    translated = commands.add_parser("translate", help="write a request, response, error or stream in another dialect")
-    translated.add_argument("--from", dest="source", required=True, choices=names(), help="the dialect of the input")
-    translated.add_argument("--to", dest="target", required=True, choices=names(), help="the dialect wanted")
+    translated = commands.add_parser(
+        "translate",
+        help="translate a request, response, error or stream to another API format",
+        description="Translate standard input, a request, response, error or stream, to another API format (dialect).",
+    )
+    translated.add_argument("--from", dest="source", required=True, choices=names(), help="dialect of the input")
+    translated.add_argument("--to", dest="target", required=True, choices=names(), help="dialect of the output")
     translated.add_argument(
         "--report",
         nargs="?",
         const="table",
         choices=REPORTS,
-        help="tell the losses in a table, or as one JSON object a line (a line of words each)",
+        help="print losses as a table, or as JSON objects (default: one line of text each)",
     )
     translated.add_argument(
         "--on-loss",
         choices=("ignore", "warn", "refuse"),
         default="warn",
-        help="say nothing of losses, tell them (the default), or write nothing and exit with 3",
+        help="hide losses, print them (default), or write nothing and exit with code 3",
     )
     translated.set_defaults(run=_translate)
 
@@ -224,10 +239,19 @@ def _add_translation(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _add_address(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
-        "--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any but loopback needs --client-key-env"
+        "--host",
+        metavar="ADDRESS",
+        help="address to listen on (default: 127.0.0.1); others than loopback need --client-key-env",
     )
-    serve.add_argument("--port", type=int, metavar="N", help="port to listen on (8080); 0 takes a free one")
-    serve.add_argument("--workers", type=int, metavar="N", help="processes (1); not with the embedded model")
+    serve.add_argument(
+        "--port", type=int, metavar="N", help="port to listen on, 0 to 65535 (default: 8080; 0: any free port)"
+    )
+    serve.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="number of processes, at least 1 (default: 1; not for the embedded model)",
+    )
 
 
 def _serve(options: argparse.Namespace) -> int:

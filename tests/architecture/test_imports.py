@@ -48,7 +48,8 @@ ARROWS = {
     "terminal": PROGRAMS | {"agent"},
     "launching": PROGRAMS,
     "python_gateway": ROOMS | {"gateway"},
-    "cli": PROGRAMS | {"", "agent", "bench_commands", "bulk", "launching", "probe_command", "terminal"},
+    "command_help": set[str](),
+    "cli": PROGRAMS | {"", "agent", "bench_commands", "command_help", "bulk", "launching", "probe_command", "terminal"},
     "": ROOMS | {"client", "cli", "moved_modules", "python_gateway", "tools"},
 }
 
