@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.cli import _parser, main
+from xenoglot.cli import command_parser, main
 from xenoglot.command_help import COMMANDS, EXAMPLES, OTHERS, CommandParser, commands_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PARSER = _parser()
+PARSER = command_parser()
 ACTION = commands_of(PARSER)
 assert ACTION is not None
-PARSERS: dict[str, CommandParser] = {"": PARSER, **ACTION.choices}  # type: ignore[dict-item]  # all are of one class
+PARSERS: dict[str, CommandParser] = {"": PARSER, **ACTION.choices}
 
 NOT_PLAIN = re.compile(
     r"\b(whoever|anew|nobody|somebody|is there|there is|said|tells?|told|speaks?|asked|begun|behind|parted|of yours|"

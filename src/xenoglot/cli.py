@@ -126,7 +126,12 @@ class _Parser(CommandParser):
         sys.exit(_complain(f"{message}; `{self.prog} --help` tells more"))
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> CommandParser:
+    """Return the parser of the command line, for documents that are made from it."""
+    return _parser()
+
+
+def _parser() -> _Parser:
     parser = _Parser(prog="xenoglot", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"xenoglot {xenoglot.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="xenoglot")

@@ -104,6 +104,7 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401  those of its parent
         settings.setdefault("formatter_class", HelpFormatter)
         super().__init__(**settings, allow_abbrev=False)
+        self._positionals.title = "arguments"
 
     @property
     def command(self) -> str:
@@ -156,6 +157,10 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         if not action.option_strings:
             return self._format_args(action, self._get_default_metavar_for_positional(action))
         return f"{action.option_strings[0]} {self._format_args(action, metavar(action))}"
+
+    def expanded_help(self, action: argparse.Action) -> str:
+        """Return the help of an argument, with its defaults filled in."""
+        return self._expand_help(action) if action.help else ""
 
     def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
         return metavar(action)

@@ -46,7 +46,7 @@ ARROWS = {
     "model_selection": ANSWERERS | {"client", "gateway"},
     "agent": PROGRAMS,
     "terminal": PROGRAMS | {"agent"},
-    "launching": PROGRAMS,
+    "launching": PROGRAMS | {"command_help"},
     "python_gateway": ROOMS | {"gateway"},
     "command_help": set[str](),
     "cli": PROGRAMS | {"", "agent", "bench_commands", "command_help", "bulk", "launching", "probe_command", "terminal"},

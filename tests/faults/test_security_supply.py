@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from scripts.wheel_data import generated
 from tests.architecture.test_imports import IMPORT_UNDER_AUDIT
 from tests.architecture.test_repository import INSTALLS, PROJECT, RUNNABLE, entries, unpinned_installs
 from tests.architecture.tree import MODULES, ROOT, imported_names
@@ -50,7 +51,10 @@ def test_r2_s20_the_wheel_is_the_tree_and_nothing_else(distributions: Path) -> N
         held = {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
     about = f"xenoglot-{VERSION}.dist-info/"
     assert {name.removeprefix(about) for name in held if name.startswith(about)} == METADATA
-    code = {f"src/{name}": data for name, data in held.items() if not name.startswith(about)}
+    beside = f"xenoglot-{VERSION}.data/data/"
+    made = {name.removeprefix(beside): data.decode() for name, data in held.items() if name.startswith(beside)}
+    assert made == dict(generated(ROOT))
+    code = {f"src/{name}": data for name, data in held.items() if not name.startswith((about, beside))}
     assert code == tree("src/xenoglot")
     assert [name for name in held if name.endswith((".pth", ".so", ".pyc"))] == []
 
