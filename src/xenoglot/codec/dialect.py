@@ -10,6 +10,7 @@ from warnings import warn
 from msgspec import Struct
 
 from xenoglot.codec.features.batch import BatchFeature
+from xenoglot.codec.features.extra_usage import ExtraUsage
 from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
 from xenoglot.codec.features.stored_responses import StoredResponseCodec
 from xenoglot.codec.features.stream_usage import StreamUsage
@@ -143,6 +144,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     does not report usage, the gateway estimates it. `requested` applies to streams with `stream_usage`."""
     stream_usage: StreamUsage | None = None
     """How usage is requested in streams, in a dialect that reports it on request only."""
+    extra_usage: Callable[[JSONObject], ExtraUsage] | None = None
+    """The counts billed apart, of the fields of usage that only the dialect knows; `None` if there are none."""
     answer_at_once: Callable[[Request], Response | None] | None = None
     """The answer that needs no model, for example to a request that only loads one; `None` for any other request."""
     state: StoredResponseCodec | None = None

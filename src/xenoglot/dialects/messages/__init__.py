@@ -20,6 +20,7 @@ from xenoglot.dialects.messages.request.encoder import encode_request
 from xenoglot.dialects.messages.response import decode_response, encode_response
 from xenoglot.dialects.messages.stream.decoder import StreamDecoder
 from xenoglot.dialects.messages.stream.encoder import StreamEncoder
+from xenoglot.dialects.messages.usage import extra_usage
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:
@@ -147,5 +148,6 @@ MESSAGES = Dialect(
     decode_counted=decode_counted,
     reasoning_requested=reasoning_requested,
     usage_expected="always",
+    extra_usage=extra_usage,
     batching=BatchFeature(path="/v1/messages/batches", words=_batch_words),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.features.extra_usage import ExtraUsage
 from xenoglot.codec.fields import Fields, by_hand, count
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.extras import NAME, keep_rest, with_rest
@@ -32,6 +33,9 @@ USAGE: Final = Fields(
     ),
     neutral={"input_audio": 0, "output_audio": 0, "total": 0},
 )
+
+_BILLED_APART = ("compaction", "advisor_message")
+"""Iterations whose tokens the counts of the answer leave out (`beta_usage.py`: "are not included in the top-level")."""
 
 _START_ONLY = ("cache_creation", "inference_geo", "service_tier", "speed")
 """What `message_start` tells and `message_delta` has no field for (`beta_message_delta_usage.py`)."""
@@ -86,3 +90,22 @@ def completed(usage: JSONObject, losses: Losses, *required: str) -> JSONObject:
 def at_the_end(usage: JSONObject, started: JSONObject) -> JSONObject:
     """Return what of `usage` a `message_delta` tells: all but what it has no field for and `started` told already."""
     return {key: value for key, value in usage.items() if key not in _START_ONLY or started.get(key) != value}
+
+
+def extra_usage(fields: JSONObject) -> ExtraUsage:
+    """Return the searches, and the tokens of iterations that the counts of the answer leave out."""
+    tools = fields.get("server_tool_use")
+    searches = Reader(tools).count("web_search_requests") if isinstance(tools, dict) else None
+    listed = fields.get("iterations")
+    apart = [
+        decode_usage(one)[0]
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, dict) and one.get("type") in _BILLED_APART
+    ]
+    if not apart:
+        return ExtraUsage(searches=searches)
+    return ExtraUsage(
+        searches=searches,
+        extra_input=sum(one.input_tokens or 0 for one in apart),
+        extra_output=sum(one.output_tokens or 0 for one in apart),
+    )

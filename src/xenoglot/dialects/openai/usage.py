@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeGuard
 
+from xenoglot.codec.features.extra_usage import ExtraUsage
 from xenoglot.codec.fields import Fields, by_hand
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, leave, left
@@ -218,3 +219,10 @@ def _total(usage: Usage, form: JSONObject) -> JSONObject:
 
 def _extra(reader: Reader, form: JSONObject, dialect: str) -> Extra | None:
     return reader.extra(dialect, **{key: value for key, value in form.items() if value})
+
+
+def extra_usage(fields: JSONObject) -> ExtraUsage:
+    """Return the searches, as Perplexity (`num_search_queries`) and OpenRouter (`server_tool_use`) report them."""
+    tools = fields.get("server_tool_use")
+    searches = Reader(tools).count("web_search_requests") if isinstance(tools, dict) else None
+    return ExtraUsage(searches=Reader(fields).count("num_search_queries") if searches is None else searches)

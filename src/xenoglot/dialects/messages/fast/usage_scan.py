@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _Count = Annotated[int, Meta(ge=0, lt=2**53)]
 
 
+_Alone = Annotated[list[Raw], Meta(max_length=1)]
+"""Iterations that repeat the counts of the answer, and no others."""
+
+
 class _Text(Struct, gc=False, tag="text", forbid_unknown_fields=True):
     text: str
     citations: None = None
@@ -41,12 +45,18 @@ class _Details(Struct, gc=False):
     thinking_tokens: _Count | None = None
 
 
+class _Tools(Struct, gc=False):
+    web_search_requests: Literal[0] | None = None
+
+
 class _Usage(Struct, gc=False):
     input_tokens: _Count
     output_tokens: _Count
     cache_creation_input_tokens: _Count | None = None
     cache_read_input_tokens: _Count | None = None
     output_tokens_details: _Details | None = None
+    server_tool_use: _Tools | None = None
+    iterations: _Alone | None = None
 
 
 class _Answer(Struct, gc=False):
