@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError, missing_extra
+from xenoglot.providers.rates import Rates, per_search, per_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from genai_prices.types import ModelPrice
+    from genai_prices.types import ModelPrice, TieredPrices
 
     from xenoglot.model.json import JSON
     from xenoglot.model.response import Usage
@@ -33,6 +34,17 @@ _REPORTED: Final = (
     ("server_tool_use", "web_search_requests", "web_searches"),
 )
 """Counts with a price of their own that are not fields of `Usage`: their path, and their name in the table."""
+
+_LINEAR: Final = frozenset(
+    {
+        *(f"{name}_mtok" for name in ("input", "output", "cache_read", "cache_write", "input_audio", "output_audio")),
+        "cache_write_1h_mtok",
+        "input_image_mtok",
+        "storage_searches_kcount",
+        "web_searches_kcount",
+    }
+)
+"""Prices whose sum depends on nothing but each count, where images and one-hour caches are not counted apart."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -130,6 +142,12 @@ class Prices:
             return None
         return _listed_cost(usage, model, _Asked(provider, at, service_tier))
 
+    def rates(self, model: str, *, provider: str | None = None, at: datetime) -> Rates | None:
+        """Return the prices of the table as rates; `None` if there are none, or some that rates do not have."""
+        if not self._packaged or not _installed():
+            return None
+        return _listed_rates(model, provider, at)
+
     def load(self) -> None:
         """Load the table now (some hundred milliseconds) instead of at the first lookup."""
         if self._packaged and _installed():
@@ -218,6 +236,46 @@ def _listed_cost(usage: Usage, model: str, asked: _Asked) -> Cost | None:
         return None
     source = f"genai-prices: {provider.id}/{found.id}"
     return _cost(parts, currency="USD", source=source, estimated=usage.estimated or _guessed(usage, price))
+
+
+def _listed_rates(model: str, provider: str | None, at: datetime) -> Rates | None:
+    try:
+        row, found = _snapshot().find_provider_model(model, None, _named(provider), None)
+    except LookupError:
+        return None
+    prices = {key: value for key, value in vars(found.get_prices(at, None)).items() if value is not None}
+    if not _LINEAR.issuperset(prices):
+        return None
+    source = f"genai-prices: {row.id}/{found.id}"
+    starts = {tier.start for price in prices.values() if not isinstance(price, Decimal) for tier in price.tiers}
+    above = [(start, _rates(_at(prices, start + 1), source)) for start in sorted(starts, reverse=True)]
+    return _rates(_at(prices, 0), source, tuple(above))
+
+
+def _at(prices: Mapping[str, Decimal | TieredPrices], tokens: int) -> dict[str, Decimal]:
+    """Return the prices that apply to an input of so many tokens."""
+    found: dict[str, Decimal] = {}
+    for name, price in prices.items():
+        if isinstance(price, Decimal):
+            found[name] = price
+        else:
+            passed = [tier.price for tier in price.tiers if tokens > tier.start]
+            found[name] = passed[-1] if passed else price.base
+    return found
+
+
+def _rates(prices: Mapping[str, Decimal], source: str, above: tuple[tuple[int, Rates], ...] = ()) -> Rates:
+    return Rates(
+        input=per_token(prices.get("input_mtok")),
+        output=per_token(prices.get("output_mtok")),
+        cache_read=per_token(prices.get("cache_read_mtok")),
+        cache_write=per_token(prices.get("cache_write_mtok")),
+        audio_in=per_token(prices.get("input_audio_mtok")),
+        audio_out=per_token(prices.get("output_audio_mtok")),
+        searches=per_search(prices.get("web_searches_kcount")),
+        source=source,
+        above=above,
+    )
 
 
 def _named(provider: str | None) -> str | None:
