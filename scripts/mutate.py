@@ -41,6 +41,7 @@ HARDENED = {
     "policy/limits/admission_queue.py": ("policy/limits/test_fair_queue.py", "policy/limits/test_admission_queue.py"),
     "policy/limits/usage_ledger.py": (
         "policy/limits/test_usage_ledger.py",
+        "policy/limits/test_sliding_window.py",
         "policy/limits/test_admission_queue.py",
         "gateway/limits/test_limiter.py",
     ),
@@ -49,6 +50,12 @@ HARDENED = {
         "policy/test_breaker.py",
         "policy/test_retry.py",
         "policy/test_keys.py",
+        "policy/test_rolling_counter.py",
+    ),
+    "policy/token_estimate.py": (
+        "policy/test_token_estimate.py",
+        "policy/test_prompt_estimate.py",
+        "policy/test_answer_tokens.py",
     ),
     "policy/*.py": ("policy/test_{name}.py",),
     "policy/limits/*.py": ("policy/limits/test_{name}.py",),
