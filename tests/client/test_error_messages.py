@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from xenoglot.policy.retry import Retry
 
 from xenoglot import Client
 from xenoglot.backends.http.timeouts import Deadlines
@@ -28,6 +27,7 @@ from xenoglot.errors import (
     RateLimitError,
     UpstreamError,
 )
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -16,6 +16,7 @@ from tests.faults.wire_responses import DIALECTS, HELLO
 from xenoglot.backends.backend import monitored
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.remote.operator_messages import OperatorMessages
 from xenoglot.backends.remote.upstream_errors import ResponseErrors, unreachable
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
@@ -189,7 +190,8 @@ def test_u13_u14_what_is_written_is_complete_or_an_error(upstream: str, client: 
 def test_u13_a_cut_whole_answer_fails(name: str) -> None:
     """findings-6: wherever HTTP ends its body, also where that has no length."""
     dialect, whole = get(name), HELLO[name].whole
-    replies = ResponseErrors(dialect, Redactor())
+    url = "http://upstream.invalid"
+    replies = ResponseErrors(dialect, Redactor(), OperatorMessages(url, url, Redactor()))
     assert dialect.decode_response(replies.parsed(whole)).candidates
     for at in range(len(whole)):
         with pytest.raises(FailureError):
