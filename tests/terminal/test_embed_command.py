@@ -65,7 +65,6 @@ def test_the_embedded_model_needs_no_upstream() -> None:
         pytest.param((), 'no text; expected `xenoglot embed "TEXT"`, or text on standard input', id="no-text"),
         pytest.param(("--lines", "a"), "`--lines` reads standard input", id="text-and-lines"),
         pytest.param(("--dimensions", "0", "a"), "--dimensions: found 0; expected at least 1", id="dimensions"),
-        pytest.param(("--upstream", "http://localhost", "a"), "`--model` is needed beside `--upstream`", id="no-model"),
     ],
 )
 def test_misuse_is_a_line(words: tuple[str, ...], problem: str) -> None:

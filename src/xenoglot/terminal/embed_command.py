@@ -29,14 +29,13 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     embed.add_argument("--lines", action="store_true", help="embed each line of standard input; one array per line")
     embed.add_argument("--dimensions", type=int, metavar="N", help="length of the vectors, if the model has a choice")
     embed.add_argument("--json", action="store_true", help="print model, usage and vectors as one JSON object")
+    model_selection.add_config(embed)
     model_selection.add_upstream(embed)
     model_selection.add_python(embed)
     embed.set_defaults(run=_embed)
 
 
 def _embed(options: argparse.Namespace) -> int:
-    if options.upstream is not None and options.model is None:
-        raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
     if options.dimensions is not None and options.dimensions < 1:
         raise ConfigurationError(f"--dimensions: found {options.dimensions}; expected at least 1")
     chosen = model_selection.chosen(options, ready=False)
@@ -48,6 +47,7 @@ def _embed(options: argparse.Namespace) -> int:
 
         if weights.locate(weights.MINILM) is None:
             download(weights.MINILM, progress_bar())
+    options.model = options.model or model_selection.default_model(chosen)
     reply = asyncio.run(_reply(chosen, texts, options))
     _print(reply, whole=options.json)
     for line in loss.lines(reply.losses):
@@ -73,9 +73,8 @@ async def _reply(
 ) -> EmbeddingReply:
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs it
 
-    model = options.model or model_selection.ANY_MODEL
     async with AsyncClient(chosen.open, on_loss="ignore") as client:
-        return await client.embed(texts, model=model, dimensions=options.dimensions)
+        return await client.embed(texts, model=options.model, dimensions=options.dimensions)
 
 
 def _print(reply: EmbeddingReply, *, whole: bool) -> None:
