@@ -186,6 +186,9 @@ def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
         "--client-key-env", metavar="NAME", help="environment variable with the API keys that clients must send"
     )
     model_selection.add_python(serve)
+    serve.add_argument("--print-config", action="store_true", help="print the configuration without keys, and exit")
+    model_selection.add_upstream(serve, serves=True)
+    model_selection.add_preserve(serve, "default: on loopback, for clients of another dialect than the upstream")
     model_selection.add_also(serve)
     serve.set_defaults(run=_serve)
 
