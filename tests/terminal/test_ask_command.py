@@ -179,7 +179,7 @@ def test_a_failed_question_leaves_the_last_conversation(upstream: Upstream, tmp_
     assert ask(upstream, tmp_path, "One?")[0] == 0
     kept = (tmp_path / "xenoglot" / "ask-conversation.json").read_bytes()
     upstream.script(ScriptRule(steps=(Respond(400, (), b"no"),)))
-    assert ask(upstream, tmp_path, "Two?", "--continue")[0] == 2
+    assert ask(upstream, tmp_path, "Two?", "--continue")[0] == 7
     assert (tmp_path / "xenoglot" / "ask-conversation.json").read_bytes() == kept
 
 
@@ -205,7 +205,7 @@ def test_an_answer_that_never_matches_is_not_printed(upstream: Upstream, tmp_pat
     (tmp_path / "age.json").write_text(SCHEMA)
     upstream.script(*answers("chat", text="four").rules())
     code, out, err = ask(upstream, tmp_path, "How old?", "--schema", "age.json")
-    assert (code, out, len(upstream.requests)) == (2, "", 3)
+    assert (code, out, len(upstream.requests)) == (8, "", 3)
     assert err.startswith("xenoglot: the answer does not match the schema: ")
 
 
