@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import socket
 import subprocess
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.terminal.tmux import XENOGLOT, Terminal
+from tests.terminal.tmux import GLANCE, PATIENCE, XENOGLOT, Terminal
 from xenoglot.testing.canned import answers
 from xenoglot.testing.upstream import Upstream
 
@@ -85,6 +90,26 @@ def test_a_key_of_clients_is_in_the_command(home: Home, upstream: Upstream, monk
         assert "sk-of-the-client" not in screen
         assert json.loads(pasted(screen))["choices"][0]["message"]["content"] == "Hello."
         assert upstream.requests[-1].json["model"] == "large"
+
+
+def test_a_terminal_that_is_closed_ends_it(home: Home, upstream: Upstream) -> None:
+    """It went on without anybody who could see or stop it: SIGHUP is a reload everywhere else."""
+    program = f"echo $$ > {home}/pid; exec {XENOGLOT} serve --port 0 --upstream {upstream.url}"
+    with Terminal(["sh", "-c", program], home=home, width=160) as terminal:
+        terminal.until("Stop with Ctrl-C")
+        pid = int((home / "pid").read_text())
+        os.kill(pid, signal.SIGHUP)
+        url = re.search(r"http://127\.0\.0\.1:\d+", terminal.until("configuration"))
+        assert url
+        port = int(url[0].rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)):  # a reload does not end it
+            pass
+    deadline = time.monotonic() + PATIENCE
+    with suppress(ConnectionRefusedError):
+        while time.monotonic() < deadline:
+            socket.create_connection(("127.0.0.1", port)).close()
+            time.sleep(GLANCE)
+        pytest.fail("it still listens")
 
 
 def test_a_model_of_ones_own_greets(home: Home) -> None:

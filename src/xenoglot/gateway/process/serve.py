@@ -184,7 +184,7 @@ async def _serve(config: Config, listener: socket.socket, say: Callable[[str], o
         server = GatewayServer(await stack.enter_async_context(assemble(config)), at_once)
         reloader = Reloader(server.native, source, assemble, stack.pop_all())
         stack.push_async_callback(reloader.aclose)
-        server.reload = reloader.reload
+        server.reload = partial(_hang_up, server, reloader) if setup.terminal else reloader.reload
         configure_logging(server.native.redact)
         if config.server.watch:
             reloader.watch()
@@ -197,6 +197,14 @@ async def _serve(config: Config, listener: socket.socket, say: Callable[[str], o
 
         with watch_loop(server.native.application.lag):
             await server.serve([listener], begun)
+
+
+def _hang_up(server: GatewayServer, reloader: Reloader) -> None:
+    """Handle SIGHUP of a gateway that was started at a terminal: stop if the terminal was closed, else reload."""
+    if sys.stdout.isatty():
+        reloader.reload()
+    else:
+        server.should_exit = True
 
 
 def _settle() -> None:
