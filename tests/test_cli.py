@@ -135,7 +135,7 @@ MISUSES = [
     ),
     pytest.param(
         "serve --model m",
-        "--model: of an upstream, and none is given; say which with `--upstream URL`\n",
+        "--model: no server is chosen; name one with `--upstream URL` or `--upstream PROVIDER`\n",
         id="model-alone",
     ),
     pytest.param(

@@ -204,7 +204,11 @@ def test_lines_of_a_batch_without_a_model_get_the_only_one(user: User, server: U
 
 def test_the_built_in_model_has_a_name_too(user: User) -> None:
     assert user.does("serve", "--print-config", "--model", "smollm2-135m-instruct").code == 0
-    assert "of an upstream, and none is given" in user.does("ask", "Hi", "--model", "gpt-4o").err
+
+
+def test_the_provider_of_a_known_model_is_suggested(user: User) -> None:
+    told = "--model: no server is chosen; did you mean `--model openai/gpt-4o`? Else name one with `--upstream URL` or"
+    assert told in user.does("ask", "Hi", "--model", "gpt-4o").err
 
 
 def test_a_model_may_name_its_provider(user: User) -> None:

@@ -311,7 +311,7 @@ def test_a_flag_names_further_dialects() -> None:
     assert also == ExtraEndpoint(dialect="completions")
     with pytest.raises(ConfigurationError, match=r"--also: found \"chat\", which is set already"):
         from_flags({}, upstream="http://h", also=["chat"])
-    with pytest.raises(ConfigurationError, match=r"^--also: of an upstream"):
+    with pytest.raises(ConfigurationError, match=r"^--also: no server is chosen"):
         from_flags({}, also=["completions"])
 
 

@@ -441,7 +441,7 @@ def test_a_flag_that_is_no_url() -> None:
 def test_flags_of_an_upstream_need_one() -> None:
     with pytest.raises(ConfigurationError) as caught:
         from_flags({}, model="a", dialect="chat")
-    expected = "--dialect, --model: of an upstream, and none is given; say which with `--upstream URL`"
+    expected = "--dialect, --model: no server is chosen; name one with `--upstream URL` or `--upstream PROVIDER`"
     assert str(caught.value) == expected
 
 
@@ -450,7 +450,7 @@ def test_a_syntax_is_that_of_the_upstream_or_of_the_model_file() -> None:
     assert told.embedded == Embedded(gguf="a.gguf", text_syntax="hermes")
     both = from_flags({}, gguf="a.gguf", upstream="http://127.0.0.1:9", text_syntax="hermes")
     assert (both.embedded, both.upstreams["upstream"].text_syntax) == (Embedded(gguf="a.gguf"), "hermes")
-    with pytest.raises(ConfigurationError, match="--text-syntax: of an upstream, and none is given"):
+    with pytest.raises(ConfigurationError, match="--text-syntax: no server is chosen"):
         from_flags({}, text_syntax="hermes")
     with pytest.raises(ConfigurationError, match=r"--text-syntax: found .herms.: unknown; did you mean .hermes."):
         from_flags({}, gguf="a.gguf", text_syntax="herms")

@@ -513,5 +513,5 @@ def test_a_whole_history_is_looked_up_at_once(monkeypatch: pytest.MonkeyPatch, t
 def test_the_flag() -> None:
     assert from_flags({}, upstream="http://u.invalid", preserve=True).upstreams["upstream"].preserve_reasoning is True
     assert from_flags({}, upstream="http://u.invalid").upstreams["upstream"].preserve_reasoning is None
-    with pytest.raises(ConfigurationError, match=r"^--preserve: of an upstream"):
+    with pytest.raises(ConfigurationError, match=r"^--preserve: no server is chosen"):
         from_flags({}, preserve=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.load import check
+from xenoglot.providers import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,8 +67,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         alone["--text-syntax"] = text_syntax
     if upstream is None and any(alone.values()):
         needless = ", ".join(flag for flag, value in alone.items() if value)
-        message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"{needless}: no server is chosen; {_advice(model)}")
     server = {"host": host, "port": port, "workers": workers}
     plain: JSONObject = {"server": {key: value for key, value in server.items() if value is not None}}
     if client_key_env is not None:
@@ -84,3 +85,11 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     if model is not None:
         plain["models"] = [{"name": name, "upstream": FLAGS_UPSTREAM, "model": model} for name in (model, "*")]
     return check(plain, environ, "the command line", _FLAGS)
+
+
+def _advice(model: str | None) -> str:
+    """Return how to choose a server; for a model that the catalogue has, its provider."""
+    usual = "name one with `--upstream URL` or `--upstream PROVIDER`"
+    rows = () if model is None else (catalog.get(name) for name in catalog.names())
+    known = [row.name for row in rows if any(matches(name, str(model)) for rule in row.models for name in rule.names)]
+    return f"did you mean `--model {known[0]}/{model}`? Else {usual}" if len(known) == 1 else usual
