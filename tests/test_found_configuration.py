@@ -46,13 +46,13 @@ class User(NamedTuple):
         """The user's own configuration file."""
         return self.home / ".config" / "xenoglot" / "config.toml"
 
-    def does(self, *arguments: str, **environ: str) -> Done:
-        """Run a command to its end, with no other variables than these."""
+    def does(self, *arguments: str, given: str = "", **environ: str) -> Done:
+        """Run a command to its end, with no other variables than these and nothing but `given` on standard input."""
         done = subprocess.run(
             [XENOGLOT, *arguments],
             cwd=self.work,
             env={"HOME": str(self.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **environ},
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             timeout=TIMEOUT,
@@ -189,6 +189,15 @@ def test_of_several_models_one_has_to_be_named(user: User) -> None:
         told = "xenoglot: the server has 2 models: name one with `--model` or `XENOGLOT_MODEL`: large, small\n"
         assert user.does("ask", "Hi", "--upstream", server.url) == Done(2, "", told)
         assert models(server) == []
+
+
+@pytest.mark.parametrize("command", [("ask", "Hi"), ("chat", "--plain")], ids=lambda command: command[0])
+def test_the_first_model_of_a_file_is_taken(user: User, command: tuple[str, ...]) -> None:
+    with several() as server:
+        named = "".join(f'[[models]]\nname = "{name}"\n' for name in ("claude-*", "fast", "other"))
+        user.writes(user.own_file, to(server, named))
+        assert user.does(*command, given="Hi\n").code == 0
+        assert models(server) == ["fast"]
 
 
 def test_lines_of_a_batch_without_a_model_get_the_only_one(user: User, server: Upstream) -> None:

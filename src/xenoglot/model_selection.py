@@ -187,7 +187,7 @@ def default_model(chosen: ModelSelection) -> str:
     """
     if chosen.python_backend or chosen.embedded:
         return ANY_MODEL
-    first = next((model.name for model in chosen.config.models if "*" not in model.name), None)
+    first = first_model(chosen.config)
     if first is not None:
         return first
     names = asyncio.run(_listed(chosen))
@@ -200,6 +200,11 @@ def default_model(chosen: ModelSelection) -> str:
         f"the server has {len(names)} models: name one with `--model` or `{MODEL_VARIABLE}`: "
         f"{', '.join(names[:MOST_LISTED])}{more}"
     )
+
+
+def first_model(config: Config) -> str | None:
+    """Return the first name in `[[models]]` that is no pattern."""
+    return next((model.name for model in config.models if "*" not in model.name), None)
 
 
 async def _listed(chosen: ModelSelection) -> Sequence[str]:

@@ -108,6 +108,8 @@ async def _talk(chosen: model_selection.ModelSelection, conversation: Conversati
             client, names, any_name=embedded or chosen.python_backend
         )
         if conversation.model is None and not face.interactive:
+            conversation.model = model_selection.first_model(chosen.config)
+        if conversation.model is None and not face.interactive:
             raise ConfigurationError("`--model` is needed: `xenoglot models` lists them")
         chat = Chat(client, face, conversation, tools=tools)
         chat.models = names
