@@ -282,7 +282,7 @@ def test_trust_is_for_the_file_as_it_is(user: User) -> None:
         assert user.does(*ask, MY_KEY="k") == Done(0, "Hello.\n", using(server))
         user.writes(user.work / "xenoglot.toml", to(server, 'key_env = "OTHER_KEY"\n'))
         assert user.does(*ask, MY_KEY="k", OTHER_KEY="o").code == 2
-        (record,) = (user.home / ".local" / "state" / "xenoglot").iterdir()
+        record = user.home / ".local" / "state" / "xenoglot" / "trusted-configurations"
         assert stat.S_IMODE(record.stat().st_mode) == 0o600
 
 
