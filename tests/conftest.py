@@ -6,8 +6,10 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+from msgspec import Struct
 
 from tests.engine.shared_engine import engine, running_engine, weights
+from tests.exact import differences
 from tests.faults.catalogue import CaseCoverage, catalogue
 from tests.shortcuts import with_shortcuts
 from tests.signals import restore_interrupt
@@ -45,6 +47,14 @@ def pytest_collection_finish() -> None:
     """Have the collector of cycles leave the tests themselves alone: many of them call it, to see what they left."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Show each field in which two values differ, because the `repr()` of a value is cut."""
+    heads = [next(iter(side), None) if isinstance(side, list | tuple) else side for side in (left, right)]
+    if op != "==" or not any(isinstance(head, Struct) for head in heads):
+        return None
+    return ["values differ:", *differences(left, right)]
 
 
 def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.model.short_repr import described
+
 if TYPE_CHECKING:
     import types
 
@@ -40,6 +42,9 @@ _LONGEST_CHAIN = 20
 
 class XenoglotError(Exception):
     """Everything that Xenoglot raises on purpose."""
+
+    def __repr__(self) -> str:
+        return described(self, message=str(self))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors of work that is done in another process come home whole."""
@@ -87,6 +92,10 @@ class FailureError(XenoglotError):
         super().__init__(failure.message)
         self.failure = failure
         self.limits = limits
+
+    def __repr__(self) -> str:
+        facts = {"status": self.status, "code": self.code, "retry_after": self.retry_after}
+        return described(self, message=str(self), kind=self.kind, **facts)
 
     @property
     def kind(self) -> FailureKind:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agent.scripted_agent import agent_in, assert_valid, text_answer, tool_call_answer, tool_results
+from tests.exact import exact
 from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.sandbox.workspace import Workspace
@@ -201,7 +202,7 @@ async def test_work_ends_at_its_limits(tmp_path: Path, budget: Budget | None, ro
 
 def assert_valid_counts(messages: object) -> None:
     """The script gives the same id again and again: only the numbers can be compared."""
-    text = repr(messages)
+    text = exact(messages)
     assert text.count("ToolCall(") == text.count("ToolResult(")
 
 
@@ -264,7 +265,7 @@ async def test_the_embedded_model_works_with_its_tools(tmp_path: Path, engine: E
     result = await agent.work("List the folder.", ignore)
     file.close()
     assert result.calls >= 1
-    assert 'name="list_dir"' in repr(agent.messages).replace("'", '"')
+    assert 'name="list_dir"' in exact(agent.messages).replace("'", '"')
     assert_valid(agent.messages)
     assert sessions(tmp_path).resume(NAME).session.messages == agent.messages
 

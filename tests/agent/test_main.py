@@ -16,6 +16,7 @@ import pytest
 
 from tests.agent.scripted_agent import text_answer, tool_call_answer
 from tests.architecture.tree import ROOT
+from tests.exact import exact
 from xenoglot import cli
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.process import gateway_backend
@@ -79,7 +80,7 @@ def test_a_prompt_is_worked_on_and_the_answer_printed(
     assert out == "It says hello.\n"
     assert err.split("\n")[:2] == ['> read_file {"path":"a.txt"}', "  hello"]
     assert names(model) == {"list_dir", "read_file", "find", "search", "plan"}
-    assert str(model.requests[0].messages[0]).count("Workspace: project") == 1
+    assert exact(model.requests[0].messages[0]).count("Workspace: project") == 1
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_a_person_is_asked_before_anything_is_changed(  # noqa: PLR0913  a case 
     typing(monkeypatch, *answers)
     assert cli.main(["agent", "go", "--plain"]) == 0
     assert (folder / "made.txt").exists() is written
-    assert told in str(model.requests[1].messages[-1])
+    assert told in exact(model.requests[1].messages[-1])
 
 
 def test_always_is_asked_once(play: Callable[..., Scripted], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +218,7 @@ def test_nothing_secret_is_kept_or_printed(
     kept = "".join(path.read_text() for path in (tmp_path / "state").rglob("*.jsonl"))
     assert "[redacted]" in kept
     assert SECRET not in kept + "".join(capsys.readouterr())
-    assert "[] [redacted]" in str(model.requests[1].messages[-1])
+    assert "[] [redacted]" in exact(model.requests[1].messages[-1])
 
 
 def test_events_are_printed_as_json(play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]) -> None:
@@ -327,7 +328,7 @@ def test_tools_of_mcp_servers_are_asked_for_or_allowed(  # noqa: PLR0913, PLR091
     if answers is not None:
         typing(monkeypatch, *answers)
     assert cli.main(["agent", "go", "--mcp", "../servers.json", "--plain", *flags]) == code
-    assert told in str(model.requests[1].messages[-1])
+    assert told in exact(model.requests[1].messages[-1])
 
 
 def test_a_session_stays_in_its_folder(play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]) -> None:
@@ -353,7 +354,7 @@ def test_a_model_of_a_configuration_file_is_named(play: Callable[..., Scripted],
 def test_a_prompt_comes_from_a_pipe(play: Callable[..., Scripted], flags: list[str]) -> None:
     model = play(text_answer("ok"))
     assert cli.main(["agent", *flags, "--no-session"]) == 0
-    assert "from the pipe" in str(model.requests[0].messages[-1])
+    assert "from the pipe" in exact(model.requests[0].messages[-1])
 
 
 # The command, with a model that calls `run` again and again, as its own process.
@@ -397,8 +398,8 @@ def test_work_that_was_stopped_can_be_gone_on_with(
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (ended,) = [event for event in events if event["event"] == "run_ended"]
     spent = ended["result"]["spent"]
-    calls = str(model.requests[0].messages).count("ToolCall(")
-    assert calls == str(model.requests[0].messages).count("ToolResult(")
+    calls = exact(model.requests[0].messages).count("ToolCall(")
+    assert calls == exact(model.requests[0].messages).count("ToolResult(")
     assert calls >= 2
     assert spent["model_calls"] >= calls
     assert spent["input_tokens"] == 10 * spent["model_calls"]
@@ -427,6 +428,6 @@ def test_a_folder_may_have_a_name_that_is_no_text(
     flags = ["--folder", os.fsdecode(b"odd\xff"), "--system", os.fsdecode(b"\xff"), "--plain"]
     assert cli.main(["agent", "go", *flags]) == 0
     assert cli.main(["agent", "go on", "--continue", *flags]) == 0
-    assert r"odd\\udcff" in str(model.requests[1].messages[0])
+    assert r"odd\\udcff" in exact(model.requests[1].messages[0])
     assert cli.main(["agent", "--sessions"]) == 0
     assert r"odd\udcff  go" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.client.server_scripts import HELLO, HELLO_STREAMED, chunk, scripted_client, streamed
+from tests.exact import exact
 from xenoglot.backends.backend import Backend, Call, EventAnswer
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.http.timeouts import Deadlines
@@ -256,7 +257,7 @@ async def test_a_model_that_writes_its_calls_is_read() -> None:
 
     async with AsyncClient(Callable(say, "local"), emulate=Emulation(tools=True)) as client:
         assert [call.name for call in (await client.stream("Hi", tools=[tool]).reply()).tool_calls] == ["add"]
-    assert "add" in str(seen[0].messages[0])
+    assert "add" in exact(seen[0].messages[0])
 
 
 async def test_an_opening_is_opened_once_and_closed() -> None:

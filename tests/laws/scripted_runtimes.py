@@ -9,6 +9,7 @@ import torch
 
 from tests.backends.local_models import tiny
 from tests.backends.local_models.engines import ChatTokenizer
+from tests.exact import exact
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.async_engine import Templated
 from xenoglot.backends.local_models.prompt_function import Prompted
@@ -107,7 +108,7 @@ class RecordedModel:
 
     def generate(self, prompt: torch.Tensor, **settings: Any) -> None:  # noqa: ANN401  as the library has it
         """Record a call."""
-        known = {name: repr(value) for name, value in settings.items() if name not in _OBJECTS}
+        known = {name: exact(value) for name, value in settings.items() if name not in _OBJECTS}
         self._record.append({"prompt": prompt.tolist(), "seed": torch.initial_seed(), **known})
 
 
@@ -137,7 +138,7 @@ def _bare(record: Record) -> Backend:
 
 def _requests(record: Record) -> Backend:
     def function(request: object) -> str:
-        record.append(repr(request))
+        record.append(exact(request))
         return "Hi"
 
     return Callable(function)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.exact import exact
 from tests.faults.wire_responses import DIALECTS, HELLO
 from xenoglot.backends.backend import monitored
 from xenoglot.backends.http.client import TransportError
@@ -167,7 +168,7 @@ def test_u13_u14_what_is_written_is_complete_or_an_error(upstream: str, client: 
     written: dict[str, bool] = {}
     for cut, complete in cuts(upstream):
         events = decoded_events(upstream, cut)
-        key = repr(events)
+        key = exact(events)
         if key in written:
             assert written[key] == complete, cut
             continue

@@ -14,6 +14,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tests.exact import exact
 from tests.laws.scripted_runtimes import BACKENDS
 from tests.laws.single_fields import SCHEMA, changes
 from xenoglot.backends.backend import Call, EventAnswer
@@ -159,9 +160,9 @@ async def silent(kind: str) -> AsyncIterator[str]:
 def shown(value: object) -> str:
     """Return a value in short: of a struct the fields that are set."""
     if not isinstance(value, Struct):
-        return repr(value)
+        return exact(value)
     fields = {name: getattr(value, name) for name in value.__struct_fields__}
-    set_ones = [f"{name}={field!r}" for name, field in fields.items() if field not in (None, ())]
+    set_ones = [f"{name}={exact(field)}" for name, field in fields.items() if field not in (None, ())]
     return f"{type(value).__name__}({', '.join(set_ones)})"
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import asdict, astuple
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import LossError
+from xenoglot.model.short_repr import described, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,6 +50,8 @@ class Loss(Struct, frozen=True, order=True):
     how: How
     why: str
 
+    __repr__ = short_repr
+
     def __str__(self) -> str:
         """Return one line of ASCII for a header or a log: paths and names, never contents.
 
@@ -70,6 +73,9 @@ class Losses:
         """Where each dropped thing stood, and what it was: nothing is dropped twice, whatever the reasons."""
         self._moved: tuple[Mapping[str, str | None], ...] = ()
         """The moves of parts and turns, the last first."""
+
+    def __repr__(self) -> str:
+        return described(self, losses=tuple(self._seen), strict=self.strict or None)
 
     def __iter__(self) -> Iterator[Loss]:
         return iter(self._seen)

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from xenoglot.model.json import JSON, JSONObject
+from xenoglot.model.short_repr import short_repr
 
 
 class Extra(Struct, frozen=True, kw_only=True):
@@ -21,12 +22,16 @@ class Extra(Struct, frozen=True, kw_only=True):
     fields: JSONObject = field(default_factory=dict)
     form: JSONObject = field(default_factory=dict)
 
+    __repr__ = short_repr
+
 
 class CacheMark(Struct, frozen=True, kw_only=True):
     """A wish that the prompt up to here be cached; `ttl` in the words of the dialect that wished it (`5m`, `1h`)."""
 
     ttl: str | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Inline(Struct, frozen=True, tag=True):
@@ -35,17 +40,23 @@ class Inline(Struct, frozen=True, tag=True):
     data: str
     media_type: str | None = None
 
+    __repr__ = short_repr
+
 
 class Remote(Struct, frozen=True, tag=True):
     """Bytes that are fetched by whoever needs them. Nobody here opens the URL."""
 
     url: str
 
+    __repr__ = short_repr
+
 
 class Stored(Struct, frozen=True, tag=True):
     """Bytes kept by the provider under an id."""
 
     id: str
+
+    __repr__ = short_repr
 
 
 class Plain(Struct, frozen=True, tag=True):
@@ -54,12 +65,16 @@ class Plain(Struct, frozen=True, tag=True):
     text: str
     media_type: str | None = None
 
+    __repr__ = short_repr
+
 
 class Nested(Struct, frozen=True, tag=True):
     """A document given as parts; `form` keeps whether a lone text was a string on the wire."""
 
     parts: tuple[Part, ...]
     form: str | None = None
+
+    __repr__ = short_repr
 
 
 Source: TypeAlias = Inline | Remote | Stored | Plain | Nested
@@ -71,6 +86,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     dialect: str
     provider: str | None = None
 
+    __repr__ = short_repr
+
 
 class Logprob(Struct, frozen=True, kw_only=True):
     """The natural logarithm of one token's probability, with the likeliest alternatives at its place."""
@@ -80,6 +97,8 @@ class Logprob(Struct, frozen=True, kw_only=True):
     bytes: tuple[int, ...] | None = None
     top: tuple[Logprob, ...] | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Citation(Struct, frozen=True, kw_only=True):
@@ -99,6 +118,8 @@ class Citation(Struct, frozen=True, kw_only=True):
     end: int | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class Text(Struct, frozen=True, kw_only=True, tag=True):
     """Plain words."""
@@ -109,6 +130,8 @@ class Text(Struct, frozen=True, kw_only=True, tag=True):
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class Image(Struct, frozen=True, kw_only=True, tag=True):
     """A picture; `detail` is how closely the model should look (`auto`, `low`, `high`, `original`)."""
@@ -117,6 +140,8 @@ class Image(Struct, frozen=True, kw_only=True, tag=True):
     detail: str | None = None
     cache: CacheMark | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Audio(Struct, frozen=True, kw_only=True, tag=True):
@@ -130,6 +155,8 @@ class Audio(Struct, frozen=True, kw_only=True, tag=True):
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class File(Struct, frozen=True, kw_only=True, tag=True):
     """A document; `context` is a note on it for the model, `citable` asks the model to cite it."""
@@ -140,6 +167,8 @@ class File(Struct, frozen=True, kw_only=True, tag=True):
     citable: bool | None = None
     cache: CacheMark | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Reasoning(Struct, frozen=True, kw_only=True, tag=True):
@@ -159,6 +188,8 @@ class Reasoning(Struct, frozen=True, kw_only=True, tag=True):
     id: str | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class ToolCall(Struct, frozen=True, kw_only=True, tag=True):
     """The model asks for a tool.
@@ -176,6 +207,8 @@ class ToolCall(Struct, frozen=True, kw_only=True, tag=True):
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class ToolResult(Struct, frozen=True, kw_only=True, tag=True):
     """What a tool answered to the call `call_id`; `is_error` is `None` where nothing was said.
@@ -191,6 +224,8 @@ class ToolResult(Struct, frozen=True, kw_only=True, tag=True):
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class Refusal(Struct, frozen=True, kw_only=True, tag=True):
     """The model declines, in words of its own."""
@@ -198,6 +233,8 @@ class Refusal(Struct, frozen=True, kw_only=True, tag=True):
     text: str
     logprobs: tuple[Logprob, ...] = ()
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Opaque(Struct, frozen=True, kw_only=True, tag=True):
@@ -209,6 +246,8 @@ class Opaque(Struct, frozen=True, kw_only=True, tag=True):
     dialect: str
     data: JSON
     text: str | None = None
+
+    __repr__ = short_repr
 
 
 Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | ToolResult | Refusal | Opaque

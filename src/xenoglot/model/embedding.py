@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.response import Usage
+from xenoglot.model.short_repr import short_repr
 
 Input: TypeAlias = str | tuple[int, ...] | Opaque
 """A text, the tokens of one by their numbers, or what only its own dialect can say (a picture, a text in parts)."""
@@ -28,6 +29,8 @@ class EmbeddingRequest(Struct, frozen=True, kw_only=True):
     truncate: bool | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class Embeddings(Struct, frozen=True, kw_only=True):
     """The vectors, one for each input in their order, and what they cost."""
@@ -36,3 +39,5 @@ class Embeddings(Struct, frozen=True, kw_only=True):
     model: str | None = None
     usage: Usage | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr

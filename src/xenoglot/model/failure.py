@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.model.json import JSON
+from xenoglot.model.short_repr import short_repr
 
 FailureKind: TypeAlias = Literal[
     "invalid_request",
@@ -108,3 +109,5 @@ class Failure(Struct, frozen=True, kw_only=True):
     cause: FailureCause | None = None
     not_sent: bool = False
     operator_message: str | None = None
+
+    __repr__ = short_repr

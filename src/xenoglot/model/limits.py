@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from xenoglot.model.short_repr import short_repr
+
 MOST_DIGITS = 18
 """A count with more digits than this is no count."""
 
@@ -18,6 +20,8 @@ class RateBudget(Struct, frozen=True, kw_only=True):
     remaining: int | None = None
     reset: float | None = None
 
+    __repr__ = short_repr
+
 
 class RateLimits(Struct, frozen=True, kw_only=True):
     """The allowances of one key; `tokens` counts input and output together."""
@@ -26,3 +30,5 @@ class RateLimits(Struct, frozen=True, kw_only=True):
     tokens: RateBudget | None = None
     input_tokens: RateBudget | None = None
     output_tokens: RateBudget | None = None
+
+    __repr__ = short_repr

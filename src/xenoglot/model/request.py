@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from xenoglot.model.content import CacheMark, Extra, Opaque, Part
 from xenoglot.model.json import JSON, JSONObject
+from xenoglot.model.short_repr import short_repr
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -27,6 +28,8 @@ class Message(Struct, frozen=True, kw_only=True):
     name: str | None = None
     id: str | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Tool(Struct, frozen=True, kw_only=True):
@@ -47,6 +50,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class ToolChoice(Struct, frozen=True, kw_only=True):
     """Whether a tool may, must or must not be called; `names` narrows `auto` and `required` to some of the tools.
@@ -58,6 +63,8 @@ class ToolChoice(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     kind: Literal["function", "custom"] = "function"
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
@@ -82,6 +89,8 @@ class Sampling(Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] | None = None
     n: int | None = None
 
+    __repr__ = short_repr
+
 
 class OutputFormat(Struct, frozen=True, kw_only=True):
     """The form the answer's text must take."""
@@ -92,6 +101,8 @@ class OutputFormat(Struct, frozen=True, kw_only=True):
     description: str | None = None
     strict: bool | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Thinking(Struct, frozen=True, kw_only=True):
@@ -108,6 +119,8 @@ class Thinking(Struct, frozen=True, kw_only=True):
     summary: str | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class Prompt(Struct, frozen=True, kw_only=True):
     """Texts to be continued as they stand, without turns and templates; each is answered on its own, `n` times.
@@ -120,6 +133,8 @@ class Prompt(Struct, frozen=True, kw_only=True):
     suffix: str | None = None
     echo: bool | None = None
     best_of: int | None = None
+
+    __repr__ = short_repr
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -154,6 +169,8 @@ class Request(Struct, frozen=True, kw_only=True):
     cache: CacheMark | None = None
     cache_key: str | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 BUDGETS: dict[Effort, int] = {

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.response import Usage
+from xenoglot.model.short_repr import short_repr
 
 Document: TypeAlias = str | Opaque
 """A text, or an object with fields, an image or parts."""
@@ -31,6 +32,8 @@ class RerankRequest(Struct, frozen=True, kw_only=True):
     truncate: bool | None = None
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class RerankResult(Struct, frozen=True, kw_only=True):
     """The relevance of the document at `index` of the request; the scale of `score` is the model's own."""
@@ -39,6 +42,8 @@ class RerankResult(Struct, frozen=True, kw_only=True):
     score: float
     document: Document | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Ranking(Struct, frozen=True, kw_only=True):
@@ -50,3 +55,5 @@ class Ranking(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     search_units: float | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.model.content import Extra, Part
+from xenoglot.model.short_repr import short_repr
 
 FinishReason: TypeAlias = Literal[
     "stop",  # the model was done
@@ -35,6 +36,8 @@ class Finish(Struct, frozen=True, kw_only=True):
     assumed: bool = False
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class Usage(Struct, frozen=True, kw_only=True):
     """Token counts; `None` where nothing was said, which is not zero.
@@ -55,6 +58,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     estimated: bool = False
     extra: Extra | None = None
 
+    __repr__ = short_repr
+
 
 class Candidate(Struct, frozen=True, kw_only=True):
     """One of the `n` answers: its parts in order, and why it ended (`None` while it has not)."""
@@ -62,6 +67,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     content: tuple[Part, ...] = ()
     finish: Finish | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -74,3 +81,5 @@ class Response(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     service_tier: str | None = None
     extra: Extra | None = None
+
+    __repr__ = short_repr

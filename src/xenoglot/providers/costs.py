@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError, missing_extra
+from xenoglot.model.short_repr import short_repr
 from xenoglot.providers.rates import Rates, per_search, per_token
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Cost(Struct, frozen=True, kw_only=True):
     source: str = ""
     estimated: bool = False
 
+    __repr__ = short_repr
+
     def __add__(self, other: Cost) -> Cost:
         """Return the sum. Raises `ValueError` for different currencies."""
         if self.currency != other.currency:
@@ -98,6 +101,8 @@ class Price(Struct, frozen=True, kw_only=True):
     cache_read: Amount | None = None
     cache_write: Amount | None = None
     currency: str = "USD"
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         """Raise `ConfigurationError` for an invalid price."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.response import Usage
+from xenoglot.model.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,8 @@ class Budget(Struct, frozen=True, kw_only=True):
     model_calls: int | None = None
     seconds: float | None = None
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
@@ -54,6 +57,8 @@ class RunSpend(Struct, frozen=True, kw_only=True):
     calls: int = 0
     model_calls: int = 0
     seconds: float = 0.0
+
+    __repr__ = short_repr
 
     @property
     def total_tokens(self) -> int:

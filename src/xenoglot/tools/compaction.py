@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Audio, File, Image, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Sampling
+from xenoglot.model.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,8 @@ class Compaction(Struct, frozen=True, kw_only=True):
     target: float = 0.5
     keep_turns: int = 4
     summarise: bool = False
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if self.window is not None and self.window < 1:

@@ -11,6 +11,7 @@ from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message
 from xenoglot.model.response import Response, Usage
+from xenoglot.model.short_repr import described
 from xenoglot.tools.budget import RunSpend
 
 Outcome: TypeAlias = Literal[
@@ -42,6 +43,14 @@ class RunResult(Struct, frozen=True, kw_only=True):
     spent: RunSpend = RunSpend()
     failure: Failure | None = None
     losses: tuple[Loss, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the text of the last answer."""
+        return self.text
+
+    def __repr__(self) -> str:
+        facts = {"rounds": self.rounds, "calls": self.calls, "usage": self.usage, "cost": self.cost}
+        return described(self, outcome=self.outcome, reason=self.reason, text=self.text, **facts)
 
     @property
     def text(self) -> str:

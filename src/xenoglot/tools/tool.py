@@ -12,6 +12,7 @@ from msgspec import Struct
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Tool
+from xenoglot.model.short_repr import described, short_repr
 from xenoglot.moved_modules import renamed
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.function.function_schema import Signature, checked_name, name_of, read_signature
@@ -30,6 +31,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     arguments: JSONObject | None = None
 
+    __repr__ = short_repr
+
 
 class LocalTool:
     """Base class of tools that run here; see also `SchemaTool` and `@tool`.
@@ -45,6 +48,11 @@ class LocalTool:
     exclusive: bool = False
     asynchronous: bool = False
     takes_context: bool = True
+
+    def __repr__(self) -> str:
+        limits = {"needs_approval": self.needs_approval or None, "time_limit": self.time_limit}
+        spec = getattr(self, "spec", None)
+        return described(self, name=spec and spec.name, description=spec and spec.description, **limits)
 
     def check(self, arguments: JSONObject) -> None:
         """Check the arguments before approval is requested. A custom tool has its text as `input`.
@@ -144,6 +152,10 @@ class FunctionTool(LocalTool, Generic[_P, _R]):
         functools.update_wrapper(self, function, updated=())
         if not _is_method(function):  # a method is read when it is bound: until then it takes `self`
             self.signature  # noqa: B018  a mistake is told where the function stands
+
+    def __repr__(self) -> str:
+        limits = {"needs_approval": self.needs_approval or None, "time_limit": self.time_limit}
+        return described(self, name=self._name, description=self._description, **limits)
 
     @functools.cached_property
     def signature(self) -> Signature:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from xenoglot.errors import XenoglotError
 from xenoglot.model.content import Audio, File, Image, Inline, Opaque, Part, Text, ToolResult
 from xenoglot.model.json import JSON
+from xenoglot.model.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,8 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     content: tuple[Part, ...] = ()
     is_error: bool = False
     data: JSON = None
+
+    __repr__ = short_repr
 
     @property
     def text(self) -> str:

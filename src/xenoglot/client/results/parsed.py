@@ -13,6 +13,7 @@ from xenoglot.client.results.schemas import Mismatch, MismatchError
 from xenoglot.errors import XenoglotError
 from xenoglot.model.content import Refusal, Text, ToolCall
 from xenoglot.model.request import Message
+from xenoglot.model.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -45,6 +46,8 @@ class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
 
     value: T
     replies: tuple[R, ...]
+
+    __repr__ = short_repr
 
     @property
     def reply(self) -> R:

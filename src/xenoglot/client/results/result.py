@@ -14,6 +14,7 @@ from xenoglot.model.json import JSONObject  # at run time: msgspec reads the ann
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
+from xenoglot.model.short_repr import described, short_repr
 from xenoglot.providers.costs import Cost
 
 Made = TypeVar("Made")
@@ -34,6 +35,16 @@ class Reply(Struct, frozen=True, kw_only=True):
     request_id: str | None = None
     limits: RateLimits | None = None
     cost: Cost | None = None
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+    def __repr__(self) -> str:
+        finish = self.finish.reason if self.finish else None
+        calls = tuple(call.name for call in self.tool_calls)
+        facts = {"tool_calls": calls, "usage": self.usage, "losses": len(self.losses) or None, "cost": self.cost}
+        return described(self, text=self.text, finish=finish, model=self.model, **facts)
 
     @property
     def id(self) -> str | None:
@@ -114,6 +125,8 @@ class OperationReply(Struct, Generic[Made], frozen=True, kw_only=True):
     limits: RateLimits | None = None
     cost: Cost | None = None
 
+    __repr__ = short_repr
+
 
 class EmbeddingReply(Struct, frozen=True, kw_only=True):
     """The vectors, one for each input in their order; the rest as in a `Reply`."""
@@ -124,6 +137,8 @@ class EmbeddingReply(Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
     limits: RateLimits | None = None
     cost: Cost | None = None
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, reply: OperationReply[Embeddings]) -> Self:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from xenoglot.codec.requests.names import fit
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.request import Tool
+from xenoglot.model.short_repr import described
 from xenoglot.tools.mcp.servers import McpServer, checked, read_servers
 from xenoglot.tools.mcp.session import McpSession
 from xenoglot.tools.tool import LocalTool
@@ -146,6 +147,9 @@ class McpTools(Sequence[LocalTool]):
     def instructions(self) -> dict[str, str]:
         """The servers' instructions for use, by name; they are untrusted text."""
         return {session.name: session.instructions for session in self._sessions if session.instructions}
+
+    def __repr__(self) -> str:
+        return described(self, servers=tuple(self._servers), tools=tuple(tool.spec.name for tool in self._current()))
 
     @overload
     def __getitem__(self, index: int) -> LocalTool: ...

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.exact import exact
 from tests.laws.mutations import mutations
 from tests.laws.strategies import responses
 from tests.laws.vectors import Case, each
@@ -65,7 +66,7 @@ def in_general(body: JSON, monkeypatch: pytest.MonkeyPatch) -> str:
 def read(body: JSON) -> str:
     """Return what is read, in words: they tell the order of keys as well."""
     try:
-        return repr(chat.decode_response(body))
+        return exact(chat.decode_response(body))
     except WireError as error:
         return str(error)
 
@@ -76,7 +77,7 @@ def patch() -> pytest.MonkeyPatch:
 
 
 def test_the_usual_answer_is_plain(patch: pytest.MonkeyPatch) -> None:
-    assert repr(plain_response(USUAL)) == in_general(USUAL, patch)
+    assert exact(plain_response(USUAL)) == in_general(USUAL, patch)
 
 
 @settings(max_examples=300)
@@ -95,7 +96,7 @@ def test_vectors_are_read_alike(case: Case, patch: pytest.MonkeyPatch) -> None:
 
 def written(response: Response) -> tuple[str, list[str]]:
     losses = Losses()
-    return repr(chat.encode_response(response, Request(model="m"), losses)), [str(loss) for loss in losses]
+    return exact(chat.encode_response(response, Request(model="m"), losses)), [str(loss) for loss in losses]
 
 
 def in_general_written(response: Response, patch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
