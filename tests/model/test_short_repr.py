@@ -54,6 +54,8 @@ VALUES: list[object] = [
     xenoglot.tool(add, description=LONG),
     xenoglot.Cost(total=0.5),
     xenoglot.Budget(cost=1.0),
+    xenoglot.Client("http://127.0.0.1:9/secret", model=LONG, key="secret"),
+    xenoglot.AsyncClient(model=LONG),
 ]
 
 

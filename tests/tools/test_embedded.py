@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.engine.server.weights import Weights
     from xenoglot.tools.events import RunEvent
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "tool_choice": "weather",
     "max_tokens": 64,
     "max_rounds": 2,

@@ -242,11 +242,12 @@ def risky() -> str:
 @pytest.mark.parametrize("callback", ["approve", "on_event"])
 async def test_what_a_callback_raises_comes_out(callback: str) -> None:
     turns = [answer(call("risky")), answer(".")]
+    options: dict[str, Any] = {callback: _fail}
     with Client(Scripted(*turns)) as client, pytest.raises(LookupError, match="mine"):
-        client.run("Go.", [risky], **{callback: _fail})
+        client.run("Go.", [risky], **options)
     async with AsyncClient(Scripted(*turns)) as client:
         with pytest.raises(LookupError, match="mine"):
-            await client.run("Go.", [risky], **{callback: _fail})
+            await client.run("Go.", [risky], **options)
 
 
 @pytest.mark.parametrize("said", [True, "no", None], ids=["yes", "no", "nothing"])
@@ -321,9 +322,9 @@ def test_settings_have_ranges(make: Any, expected: str) -> None:  # noqa: ANN401
 async def test_an_option_that_there_is_not() -> None:
     async with AsyncClient(Scripted(answer("."))) as client:
         with pytest.raises(TypeError, match="there is no option `max_round`; did you mean `max_rounds`"):
-            await client.run("Go.", [], max_round=1)
+            await client.run("Go.", [], max_round=1)  # type: ignore[call-arg]  # as the type checker says, too
         with pytest.raises(InvalidRequestError, match="temperature"):
-            await client.run("Go.", [], temperature="warm")
+            await client.run("Go.", [], temperature="warm")  # type: ignore[arg-type]  # as above
 
 
 async def test_what_led_to_a_question_is_read_before_it_is_asked() -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from xenoglot.errors import ConfigurationError
+from xenoglot.model.content import ToolCall
 from xenoglot.model.response import Usage
 from xenoglot.tools.budget import Budget, RunSpend
 from xenoglot.tools.compaction import Compaction
+from xenoglot.tools.tool import Approval
 from xenoglot.tools.tool_output import RESULT_LIMIT
 
 Price: TypeAlias = Callable[[Usage, str, str | None], float | None]
 """Cost of tokens of a model; `None` if unknown."""
+
+ApprovalAnswer: TypeAlias = bool | str | Approval
+"""Answer to an approval request: a bool, the reason for a denial, or an `Approval`."""
+
+Approver: TypeAlias = Callable[[ToolCall], ApprovalAnswer | Awaitable[ApprovalAnswer]]
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -25,18 +25,17 @@ from xenoglot.model.request import Effort, OutputFormat, Request, Sampling, Thin
 if TYPE_CHECKING:
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.tools import AnyTool, Choice
+    from xenoglot.tools.budget import Budget, RunSpend
+    from xenoglot.tools.compaction import Compaction
+    from xenoglot.tools.events import Order
+    from xenoglot.tools.run_options import Approver
 
 
-class ModelOptions(TypedDict, total=False):
-    """The options of every call. Options that are left out or `None` are not sent.
-
-    `extra` are fields of the upstream's own dialect. `timeout` is in seconds for the whole call, or all four deadlines.
-    `headers` are sent with this request only.
-    """
+class CallOptions(TypedDict, total=False):
+    """The options of every call of a model, except `tools` and `output`. `Client.complete` describes each."""
 
     model: str | None
     system: str | Sequence[JSONObject] | None
-    tools: Sequence[AnyTool] | None
     tool_choice: Choice | None
     parallel_tool_calls: bool | None
     max_tokens: int | None
@@ -66,11 +65,44 @@ class ModelOptions(TypedDict, total=False):
     timeout: float | Deadlines | None
 
 
+class ModelOptions(CallOptions, total=False):
+    """The options of `parse`: those of every call, and the tools."""
+
+    tools: Sequence[AnyTool] | None
+
+
 class Options(ModelOptions, total=False):
-    """The same, with the form of the answer: a type, a JSON schema, `"json"`, or an `OutputFormat`."""
+    """The options of `complete`, `stream` and `count_tokens`."""
 
     output: OutputFormat | Mapping[str, Any] | type[Any] | str | None
 
+
+class ToolRunOptions(CallOptions, total=False):
+    """The options of `run` and `run_stream`: those of every call, and those of the tool loop."""
+
+    output: OutputFormat | Mapping[str, Any] | type[Any] | str | None
+    max_rounds: int
+    on_limit: Literal["end", "answer"]
+    budget: Budget | None
+    spent: RunSpend | None
+    parallel: bool
+    order: Order
+    time_limit: float | None
+    result_limit: int
+    continue_length: bool
+    compaction: Compaction | None
+    approve: Approver | None
+
+
+TOOL_RUN_DEFAULTS: Final[Mapping[str, object]] = {
+    "max_rounds": 16,
+    "on_limit": "end",
+    "parallel": True,
+    "order": "call",
+    "result_limit": 100_000,
+    "continue_length": True,
+}
+"""Defaults of `ToolRunOptions` that are not `None`, so that plain clients do not load the tool loop."""
 
 _NAMES = Options.__optional_keys__
 T = TypeVar("T")

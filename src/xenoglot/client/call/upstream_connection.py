@@ -45,7 +45,7 @@ class ClientUpstream:
                 f"`text_syntax`: found `{options.text_syntax}`; expected one of auto, off, {', '.join(names())}"
             )
         self._upstream = upstream
-        self._model = options.model
+        self.default_model = options.model
         self._deadlines = options.deadlines
         self._proxy = (
             None
@@ -72,7 +72,7 @@ class ClientUpstream:
 
     def context(self, model: str | None) -> int | None:
         """Return the context window of `model`, or of the default model, in tokens; `None` if unknown."""
-        name = model or self._model
+        name = model or self.default_model
         return None if self.address is None or name is None else self.address.context_of(name)
 
     async def backend(self) -> Backend:
@@ -96,7 +96,7 @@ class ClientUpstream:
         Raises:
             WireError: neither the call nor the client sets a model.
         """
-        name = asked or self._model
+        name = asked or self.default_model
         if name:
             return name
         if self.address is None:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from xenoglot.client.tool_loop.tool_calls import Execution
 from xenoglot.errors import FailureError
 from xenoglot.tools.effects import Approve, CallModel, Cancelled, Execute, ModelAnswer, ReadClock, ReportEvent
 from xenoglot.tools.events import ModelEvent, Order
+from xenoglot.tools.run_options import Approver
 from xenoglot.tools.tool import Approval
 
 if TYPE_CHECKING:
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from xenoglot.tools.events import RunEvent
     from xenoglot.tools.loop import ToolLoop
     from xenoglot.tools.result import RunResult
-
-ApprovalAnswer: TypeAlias = "bool | str | Approval"
-"""Answer to an approval request: a bool, the reason for a denial, or an `Approval`."""
-
-Approver: TypeAlias = "Callable[[ToolCall], ApprovalAnswer | Awaitable[ApprovalAnswer]]"
 
 
 class ModelCallOptions(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast, get_args
 
 from xenoglot.client.tool_loop.driver import ModelCallOptions
 from xenoglot.client.tool_loop.run_streams import AsyncRunStream, RunStream
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.client.call.messages import Messages
-    from xenoglot.client.call.options import Options
+    from xenoglot.client.call.options import Options, ToolRunOptions
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.tool_loop.caller import BlockingCaller, Caller
     from xenoglot.tools.events import RunEvent
@@ -57,7 +57,9 @@ _KINDS: Final[Mapping[str, type]] = {
 }
 
 
-def run_stream(client: Caller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> AsyncRunStream:  # noqa: ANN401  see `run`
+def run_stream(
+    client: Caller, messages: Messages, tools: Sequence[AnyTool], **options: Unpack[ToolRunOptions]
+) -> AsyncRunStream:
     """Return a run as a stream; see `run` for the options."""
     return AsyncRunStream(client, _starter(client, messages, tools, options))
 
@@ -68,21 +70,13 @@ async def run(
     tools: Sequence[AnyTool],
     *,
     on_event: Callable[[RunEvent], object] | None = None,
-    **options: Any,  # noqa: ANN401  those of `complete`, and those below
+    **options: Unpack[ToolRunOptions],
 ) -> RunResult:
     """Return the result of a run: the model is called and its tool calls are run, until it stops.
 
     `tools` are functions made tools by `@tool` (plain functions are converted), other `LocalTool`s, and built-in tools
-    of the upstream. Options beside those of `complete`:
-
-    - `max_rounds` (16): most answers, and the action after that, `on_limit`: `end`, or `answer` (one more model call,
-      without tools); a `budget`, and the usage `spent` of it before;
-    - `parallel` (true): calls of one answer run in parallel, and their ends are reported in the `order` of the `call`
-      or of the `result`; `time_limit` in seconds for each call, `result_limit` in characters for each result;
-    - `approve(call)` for tools that need approval; it returns `True`, or the reason for a denial;
-    - `continue_length` (true): a truncated answer is continued; `compaction` of long transcripts.
-
-    `on_event` is called with each event.
+    of the upstream. `on_event` is called with each event; its awaitable results are awaited. `Client.run` describes the
+    options.
 
     Raises:
         ConfigurationError: an option or a tool is not valid.
@@ -107,7 +101,9 @@ async def run(
     return _ended(stream.result)
 
 
-def run_stream_sync(client: BlockingCaller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunStream:  # noqa: ANN401  see `run`
+def run_stream_sync(
+    client: BlockingCaller, messages: Messages, tools: Sequence[AnyTool], **options: Unpack[ToolRunOptions]
+) -> RunStream:
     """Return a run as a stream for callers that block; see `run` for the options."""
     portal, inner = client._current()  # noqa: SLF001  the same room
     return RunStream(portal, AsyncRunStream(inner, _starter(inner, messages, tools, options), here=True))
@@ -119,7 +115,7 @@ def run_sync(
     tools: Sequence[AnyTool],
     *,
     on_event: Callable[[RunEvent], object] | None = None,
-    **options: Any,  # noqa: ANN401  see `run`
+    **options: Unpack[ToolRunOptions],
 ) -> RunResult:
     """Return the result of a run; see `run`. A `KeyboardInterrupt` is raised after the last event."""
     stream = run_stream_sync(client, messages, tools, **options)
@@ -140,7 +136,7 @@ def run_sync(
 
 
 def _starter(
-    client: Caller, messages: Messages, tools: Sequence[AnyTool], options: dict[str, Any]
+    client: Caller, messages: Messages, tools: Sequence[AnyTool], options: Mapping[str, Any]
 ) -> Callable[[], Any]:
     """Return a function that starts the run; it raises errors about options when it is called."""
 
@@ -155,7 +151,7 @@ def _starter(
         if order not in get_args(Order):
             raise ConfigurationError(f"`order`: found `{order}`; expected `call` or `result`")
         if "tools" in said:
-            raise TypeError("`tools` are said once: behind the messages")
+            raise TypeError("`tools` is set twice: pass the tools once, after the messages")
         _check_names(said)
         if others:
             said["tools"] = others
