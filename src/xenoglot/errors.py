@@ -1,26 +1,26 @@
 """The exceptions of Xenoglot.
 
 XenoglotError
-+-- WireError           what came over the wire is not what its dialect allows
-+-- GrammarError        a stream of events is out of order: a bug of ours, or of a backend
-+-- LossError           strict mode: the target cannot express what was asked
-+-- FailureError        a `Failure` raised: the answer did not come
++-- WireError           data is not valid in its dialect
++-- GrammarError        the events of a stream are in the wrong order: a bug
++-- LossError           losses are refused, and the target does not support a feature
++-- FailureError        there is no answer
 |   +-- InvalidRequestError      the request is wrong; `failure.param` may name the field
-|   |   +-- ContextOverflowError     prompt and answer are longer than the model's context
-|   |   +-- TooLargeError            the body of the request is larger than the server takes
-|   |   +-- UnsupportedError         nobody there can do it
-|   +-- AuthenticationError      the key is missing or wrong
-|   +-- BillingError             the account has to be paid for
-|   +-- PermissionDeniedError    the key may not do this
-|   +-- NotFoundError            there is no such model, or no such endpoint
-|   +-- ConflictError            something else is under way
-|   +-- RateLimitError           too many requests or tokens; `retry_after` may say how long to wait
-|   +-- RequestCancelledError    nobody waits for the answer any more
+|   |   +-- ContextOverflowError     prompt and answer exceed the model's context window
+|   |   +-- TooLargeError            the body of the request is too large
+|   |   +-- UnsupportedError         the server does not have the feature
+|   +-- AuthenticationError      the API key is missing or wrong
+|   +-- BillingError             the account has no credit
+|   +-- PermissionDeniedError    the API key may not do this
+|   +-- NotFoundError            the model or the endpoint does not exist
+|   +-- ConflictError            another request is in progress
+|   +-- RateLimitError           too many requests or tokens; see `retry_after`
+|   +-- RequestCancelledError    the request was cancelled
 |   +-- UpstreamError            the server failed
-|       +-- OverloadedError          it has too much to do
-|       +-- DeadlineError            it did not answer in time
-|       +-- ConnectionFailedError    there is no connection to it, or it broke
-|       +-- IncompleteError          the answer broke off before its end
+|       +-- OverloadedError          the server is overloaded
+|       +-- DeadlineError            the server did not answer in time
+|       +-- ConnectionFailedError    no connection, or it broke
+|       +-- IncompleteError          the answer was truncated
 +-- ConfigurationError  a setting is wrong; the text names it and what is allowed
 """
 
@@ -41,7 +41,16 @@ _LONGEST_CHAIN = 20
 
 
 class XenoglotError(Exception):
-    """Everything that Xenoglot raises on purpose."""
+    """Base class of all errors that Xenoglot raises on purpose.
+
+    Example:
+        >>> import xenoglot
+        >>> try:
+        ...     xenoglot.Client("no-such-provider")
+        ... except xenoglot.XenoglotError as error:
+        ...     print(type(error).__name__)
+        ConfigurationError
+    """
 
     def __repr__(self) -> str:
         return described(self, message=str(self))
@@ -56,7 +65,20 @@ def _rebuild(kind: type[XenoglotError], args: tuple[object, ...]) -> XenoglotErr
 
 
 class WireError(XenoglotError):
-    """Wire data is malformed: `path` says where (`$.messages[0].content`), `problem` what is wrong with it."""
+    """Data is not valid in its dialect.
+
+    Args:
+        path: Where: `$.messages[0].content`.
+        problem: What is wrong there.
+
+    Example:
+        >>> import xenoglot
+        >>> try:
+        ...     xenoglot.translate({"messages": "Hi"}, "chat", "messages")
+        ... except xenoglot.WireError as error:
+        ...     print(error.path)
+        $
+    """
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -65,14 +87,18 @@ class WireError(XenoglotError):
 
 
 class GrammarError(XenoglotError):
-    """An event came where `model.events.GRAMMAR` allows none of its kind."""
+    """The events of a stream are in the wrong order (`model.events.GRAMMAR`): a bug in Xenoglot or in a backend."""
 
 
 class LossError(XenoglotError):
-    """A crossing would lose something, and the policy is to refuse. `losses` names each.
+    """A translation would lose something, and the caller refuses losses (`on_loss="refuse"`, `Losses(strict=True)`).
 
-    `unknown` are the paths of fields among them that only their own dialect knows. They are named at first in the words
-    of Anthropic's API: there are clients that read these, and leave the field out.
+    The text begins with the unknown fields in the words of Anthropic's API, because some clients read these words and
+    leave the fields out.
+
+    Args:
+        losses: Each loss as text.
+        unknown: The paths of fields among them that only their own dialect has.
     """
 
     def __init__(self, losses: tuple[str, ...], unknown: tuple[str, ...] = ()) -> None:
@@ -83,9 +109,23 @@ class LossError(XenoglotError):
 
 
 class FailureError(XenoglotError):
-    """There is no answer; `failure` says why, in words every dialect can write, `limits` what an upstream allows.
+    """There is no answer. The class says why; `failure` has all that is known.
 
-    Clients raise one of the classes below, which `failure_error` picks.
+    Catch a subclass for one reason (`RateLimitError`), or this class for all. `retryable` tells whether the same
+    request may succeed later, `retry_after` how many seconds to wait.
+
+    Args:
+        failure: The failure in the terms that all dialects share.
+        limits: The rate limits that the upstream reported.
+
+    Example:
+        >>> import xenoglot
+        >>> client = xenoglot.Client("http://127.0.0.1:9", model="m", retry=xenoglot.Retry(attempts=1))
+        >>> try:
+        ...     client.complete("Hi")
+        ... except xenoglot.FailureError as error:
+        ...     print(type(error).__name__, error.kind, error.status, error.retryable)
+        ConnectionFailedError upstream None True
     """
 
     def __init__(self, failure: Failure, limits: RateLimits | None = None) -> None:
@@ -99,27 +139,27 @@ class FailureError(XenoglotError):
 
     @property
     def kind(self) -> FailureKind:
-        """What went wrong, in a word that is the same for every server."""
+        """The kind of failure, the same word for every server."""
         return self.failure.kind
 
     @property
     def status(self) -> int | None:
-        """The server's HTTP status, where it gave one."""
+        """The server's HTTP status; `None` if there was no response."""
         return self.failure.status
 
     @property
     def code(self) -> str | None:
-        """The server's own word for it, where it gave one."""
+        """The server's own code for the failure; `None` if it sent none."""
         return self.failure.code or self.failure.raw_type
 
     @property
     def request_id(self) -> str | None:
-        """What the server calls the request."""
+        """The server's id of the request; `None` if it sent none."""
         return self.failure.request_id
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the server asks to wait."""
+        """Seconds to wait before a retry, as the server requests; `None` if it does not say."""
         return self.failure.retry_after
 
     @property
@@ -130,67 +170,67 @@ class FailureError(XenoglotError):
 
 
 class InvalidRequestError(FailureError):
-    """The request is wrong; `failure.param` may name the field."""
+    """The request is wrong (400). `failure.param` is the path of the field, if known."""
 
 
 class ContextOverflowError(InvalidRequestError):
-    """Prompt and answer are longer than the model's context; `failure.tokens` and `failure.limit` may say how long."""
+    """Prompt and answer exceed the model's context window. `failure.tokens` and `failure.limit` are set if known."""
 
 
 class TooLargeError(InvalidRequestError):
-    """The body of the request is larger than the server takes."""
+    """The body of the request is larger than the server accepts (413)."""
 
 
 class UnsupportedError(InvalidRequestError):
-    """The request asks what nobody there can do."""
+    """The request needs a feature that the server does not have."""
 
 
 class AuthenticationError(FailureError):
-    """The key is missing or wrong."""
+    """The API key is missing or wrong (401)."""
 
 
 class BillingError(FailureError):
-    """The account has to be paid for."""
+    """The account has no credit (402)."""
 
 
 class PermissionDeniedError(FailureError):
-    """The key may not do this."""
+    """The API key may not do this (403)."""
 
 
 class NotFoundError(FailureError):
-    """There is no such model, or no such endpoint."""
+    """The model or the endpoint does not exist (404)."""
 
 
 class ConflictError(FailureError):
-    """Something else is under way."""
+    """The request conflicts with another one that is in progress (409)."""
 
 
 class RateLimitError(FailureError):
-    """There were too many requests or tokens; `retry_after` may say how long to wait."""
+    """Too many requests or tokens (429). `retry_after` is how long to wait, if known."""
 
 
 class RequestCancelledError(FailureError):
-    """Nobody waits for the answer any more."""
+    """The request was cancelled before it was answered."""
 
 
 class UpstreamError(FailureError):
-    """The server failed."""
+    """The server failed (5xx), or its response is not valid."""
 
 
 class OverloadedError(UpstreamError):
-    """The server has too much to do."""
+    """The server is overloaded (503, 529)."""
 
 
 class DeadlineError(UpstreamError):
-    """The server did not answer in time."""
+    """The server did not answer in time; see `Deadlines` and the option `timeout`."""
 
 
 class ConnectionFailedError(UpstreamError):
-    """There is no connection to the server, or it broke."""
+    """No connection to the server, or the connection broke before the answer."""
 
 
 class IncompleteError(UpstreamError):
-    """The answer broke off before its end: what came of it is not an answer."""
+    """The answer was truncated: the connection broke, or the stream stopped before its end."""
 
 
 _KINDS: dict[FailureKind, type[FailureError]] = {
@@ -235,7 +275,7 @@ def failure_error(
 
 
 class ConfigurationError(XenoglotError):
-    """A setting is wrong."""
+    """A setting is wrong, or something is not installed. The text names it and what is allowed."""
 
 
 EXTRAS = {

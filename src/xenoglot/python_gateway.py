@@ -24,21 +24,36 @@ def serve(
     client_key_env: str | None = None,
     **options: Unpack[LocalModelOptions],
 ) -> None:
-    """Serve `model` in every dialect until a signal ends it, as `xenoglot serve` does.
+    """Serve a model in every dialect until the process gets a signal, as `xenoglot serve` does.
 
-    A model is a function of a prompt or of a `Request` (`prompts` says of which, where the function itself does not), a
-    pipeline of the transformers library, a model of it with its `tokenizer`, an object with a tokenizer that has
-    `apply_chat_template` and with `generate_async`, or a backend. A `tokenizer` beside a function of a prompt counts.
-    `text_syntax` is how it writes tool calls and thoughts: the name of a syntax, or `off`; `auto` goes by its name, or
-    by what it writes. `emulate` is how its answers are brought to the JSON schemas that requests ask for. A backend
-    says itself what they are.
+    The server answers requests for any model name, and reports its own name. It prints its URL to standard output.
 
-    It answers to its own name and, saying so, in place of any other. Port 0 takes a free one; the line that says where
-    it serves goes to standard output. `client_key_env` names the environment variable that holds the clients' keys.
+    Args:
+        model: A function of a prompt or of a `Request`, a pipeline of the transformers library, a model of it with its
+            `tokenizer`, an engine with `generate_async` and a tokenizer that has `apply_chat_template`, or a backend.
+        host: The address to listen on. Default: `"127.0.0.1"`.
+        port: The port to listen on; 0 is a free one. Default: `8080`.
+        client_key_env: The environment variable with the API keys of clients. `None` needs no key.
+
+    Keyword Args:
+        tokenizer: The tokenizer of a transformers model, or one that counts the tokens of a function of a prompt.
+        name: The name of the model. `None` is that of the object.
+        prompts: Whether a function gets the prompt as text (`True`) or the `Request`. `None` reads its first parameter.
+        text_syntax: How the model writes tool calls and reasoning in its text: `"auto"`, the name of a syntax, or
+            `"off"`. Default: `"auto"`.
+        emulate: How to make answers match JSON schemas. `None` does nothing.
 
     Raises:
-        ConfigurationError: it is nothing that can be served, the address cannot be used, or others could reach it
-            without a key.
+        ConfigurationError: The object cannot be served, the address is not available, or others could reach it without
+            a key.
+
+    Example::
+
+        def shout(prompt: str) -> str:
+            return prompt.upper()
+
+
+        xenoglot.serve(shout, port=8000)
     """
     from xenoglot.backends.local_models.adapt import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
     from xenoglot.gateway.config.load import check  # noqa: PLC0415
@@ -55,17 +70,24 @@ def serve(
 def configured(
     config: Path | str | Mapping[str, Any], *, ready: bool = True
 ) -> Callable[[], AbstractAsyncContextManager[Backend]]:
-    """Return what a client is given as its upstream, to be answered as the gateway of `config` would answer it.
+    """Return an upstream for a client that answers as the gateway of a configuration would, without opening a socket.
 
-    with xenoglot.Client(xenoglot.configured("xenoglot.toml"), model="fast") as client:
-        ...
+    Model names, fallbacks, retries and limits are those of the configuration.
 
-    `config` is the path of a configuration file, or what would stand in one. Names, fallbacks, retries, limits and
-    readings are those of the file; no socket is opened for them. With `ready` the embedded model, if it is meant, is
-    loaded before the first call.
+    Args:
+        config: The path of a configuration file, or its content as a dict.
+        ready: Whether to load the embedded model, if configured, before the first call. Default: `True`.
+
+    Returns:
+        The first argument of `Client` or `AsyncClient`.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: The configuration is not valid, or the file is unreadable.
+
+    Example::
+
+        with xenoglot.Client(xenoglot.configured("xenoglot.toml"), model="fast") as client:
+            print(client.complete("Hello"))
     """
     from functools import partial  # noqa: PLC0415  to import xenoglot loads nothing but codecs
 

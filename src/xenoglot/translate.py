@@ -44,13 +44,26 @@ _UNTOLD = 200
 def translate_request(
     body: JSON, source: str, target: str, losses: Losses | None = None, server: Target | None = None
 ) -> JSONObject:
-    """Return the request `body` of dialect `source` as `target` writes it; what it cost stands in `losses`.
+    """Return a request of one dialect, translated to another.
+
+    Args:
+        body: The request, as JSON.
+        source: Its dialect.
+        target: The dialect to translate to.
+        losses: Collects what could not be translated. `None` discards it.
+        server: What the server that will get the request supports. `None` is all of its dialect.
 
     Raises:
-        WireError: `body` is not a request of `source`, or asks what `target` cannot do at all.
-        FailureError: it asks what no gateway can do.
-        LossError: something is lost, and `losses` are strict.
-        ConfigurationError: there is no such dialect.
+        WireError: `body` is not a request of `source`, or needs something that `target` cannot do at all.
+        FailureError: It needs something that no gateway can do.
+        LossError: Something was lost, and `losses` are strict.
+        ConfigurationError: The dialect does not exist.
+
+    Example:
+        >>> import xenoglot
+        >>> body = {"model": "m", "input": "Hi"}
+        >>> xenoglot.translate_request(body, "responses", "chat")["messages"]
+        [{'role': 'user', 'content': 'Hi'}]
     """
     return _encode(get(source).decode_request(body), target, _collector(losses), server or Target())
 
@@ -58,16 +71,27 @@ def translate_request(
 def translate_response(
     body: JSON, source: str, target: str, losses: Losses | None = None, request: Request | None = None
 ) -> JSONObject:
-    """Return the response `body` of dialect `source` as `target` writes it to the client that sent `request`.
+    """Return a response of one dialect, translated to another.
 
-    `request` is the canonical one (`dialect_registry.get(target).decode_request`); by it tools get their own names
-    back, and reasoning that it did not ask for is removed, where `target` returns reasoning on request only.
+    Args:
+        body: The response, as JSON.
+        source: Its dialect.
+        target: The dialect of the client.
+        losses: Collects what could not be translated. `None` discards it.
+        request: The client's request in canonical form (`dialect_registry.get(target).decode_request(body)`). It
+            restores the client's names of tools, and removes reasoning that the client did not request.
 
     Raises:
         WireError: `body` is not a response of `source`.
-        FailureError: it is an error that came in place of one.
-        LossError: something is lost, and `losses` are strict.
-        ConfigurationError: there is no such dialect.
+        FailureError: `body` is an error.
+        LossError: Something was lost, and `losses` are strict.
+        ConfigurationError: The dialect does not exist.
+
+    Example:
+        >>> import xenoglot
+        >>> body = {"choices": [{"index": 0, "message": {"content": "Hello!"}, "finish_reason": "stop"}]}
+        >>> xenoglot.translate_response(body, "chat", "messages")["content"]
+        [{'type': 'text', 'text': 'Hello!'}]
     """
     asked, lost = request or Request(model=""), _collector(losses)
     response = UniqueIds(request).response(_response(body, get(source), lost))
@@ -82,12 +106,26 @@ def translate_response(
 def stream_translator(
     source: str, target: str, losses: Losses | None = None, request: Request | None = None
 ) -> Stage[bytes, bytes]:
-    """Return a stage from the bytes of a stream in dialect `source` to those of one in `target`.
+    r"""Return a translator of the bytes of an event stream, piece by piece.
 
-    `request` is as in `translate_response`.
+    Args:
+        source: The dialect of the stream.
+        target: The dialect to translate to.
+        losses: Collects what could not be translated. `None` discards it.
+        request: As in `translate_response`.
+
+    Returns:
+        A stage: `feed(chunk)` takes bytes as they arrive and returns the translated pieces, `close()` returns the rest.
 
     Raises:
-        ConfigurationError: there is no such dialect.
+        ConfigurationError: The dialect does not exist.
+
+    Example:
+        >>> import xenoglot
+        >>> stage = xenoglot.stream_translator("chat", "ollama")
+        >>> chunk = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n'
+        >>> b'"content":"Hi"' in b"".join(stage.feed(chunk))
+        True
     """
     asked = request or Request(model="", stream=True, stream_usage=True)
     reader, writer, lost = get(source), get(target), _collector(losses)
@@ -105,16 +143,28 @@ def translate(data: Mapping[str, JSON], source: str, target: str, losses: Losses
 def translate(
     data: bytes | Mapping[str, JSON], source: str, target: str, losses: Losses | None = None
 ) -> bytes | JSONObject:
-    """Return a request, a response, an error or a whole event stream, whichever `data` is, in the other dialect.
+    """Return a request, a response, an error or a whole event stream of one dialect, translated to another.
 
-    A dict stands for the JSON object that it is, and gives one. What the crossing costs stands in `losses`, where
-    there are some.
+    Args:
+        data: Bytes, or a dict with the JSON object. What it is, is detected.
+        source: The dialect of `data`: `"chat"`, `"responses"`, `"messages"`, `"gemini"`, ...
+        target: The dialect to translate to.
+        losses: Collects what could not be translated. `None` discards it.
+
+    Returns:
+        Bytes for bytes, a dict for a dict.
 
     Raises:
-        WireError: it is none of them, or asks what `target` cannot do at all.
-        FailureError: it asks what no gateway can do.
-        LossError: something is lost, and `losses` are strict; what a stream loses raises nothing.
-        ConfigurationError: there is no such dialect.
+        WireError: `data` is none of these, or needs something that `target` cannot do at all.
+        FailureError: It needs something that no gateway can do.
+        LossError: Something was lost, and `losses` are strict. Losses of a stream do not raise.
+        ConfigurationError: The dialect does not exist.
+
+    Example:
+        >>> import xenoglot
+        >>> body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+        >>> xenoglot.translate(body, "chat", "gemini")["contents"]
+        [{'role': 'user', 'parts': [{'text': 'Hi'}]}]
     """
     if isinstance(data, bytes):
         return b"".join(through((data,), Translator(source, target, _collector(losses))))

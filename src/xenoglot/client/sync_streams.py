@@ -101,12 +101,26 @@ class Items(Generic[Item]):
 
 
 class ReplyStream(Items[Event]):
-    """One answer, event by event.
+    """One answer, event by event; returned by `Client.stream`.
 
-    with client.stream("Hello") as stream:
-        for text in stream.texts():
-            print(text, end="")
-        reply = stream.reply()
+    Iterating it yields events, `texts()` yields pieces of text, `reply()` returns the complete `Reply`; `response` is
+    the answer received so far.
+
+    Args:
+        portal: The thread with the client's event loop.
+        items: The stream in that loop.
+        owner: The client, which lives as long as the stream.
+
+    Raises:
+        FailureError: While reading: no answer, or an incomplete one.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> client = xenoglot.Client(Callable(lambda request: iter(["One, ", "two."])))
+        >>> with client.stream("Count.") as stream:
+        ...     print(list(stream.texts()))
+        ['One, ', 'two.']
     """
 
     def __init__(self, portal: LoopThread, items: AsyncReplyStream, owner: object = None) -> None:

@@ -39,10 +39,21 @@ _TURN = re.compile(r"\$\.messages\[\d+\]")
 
 
 class Loss(Struct, frozen=True, order=True):
-    """`where` is a path in the canonical request or response, `what` names the value, `how` and `why` its outcome.
+    """A feature that a translation could not carry over.
 
-    A path is `$` with steps to an existing value: `$.messages[3].content[0]`, `$.candidates[0].finish`.
-    `what` is a field of that, the kind of thing it was, or a field that only its own dialect knows.
+    Args:
+        where: The path of an existing value in the canonical request or response: `$.messages[3].content[0]`.
+        what: A field of that value, its kind, or a field that only its own dialect has.
+        how: `"dropped"`, `"approximated"` (translated to a similar value) or `"emulated"` (same effect by other means).
+        why: The reason.
+
+    Example:
+        >>> import xenoglot
+        >>> losses = xenoglot.Losses()
+        >>> body = {"messages": [{"role": "user", "content": "Hi"}], "model": "m", "seed": 3}
+        >>> _ = xenoglot.translate_request(body, "chat", "messages", losses)
+        >>> [(loss.where, loss.what, loss.how) for loss in losses]
+        [('$.sampling', 'max_tokens', 'approximated'), ('$.sampling', 'seed', 'dropped')]
     """
 
     where: str
@@ -61,7 +72,24 @@ class Loss(Struct, frozen=True, order=True):
 
 
 class Losses:
-    """The losses of one translation, in order, without duplicates. If `strict`, `settle` raises for any loss."""
+    """The losses of one translation, in order, without duplicates. It is iterable and has a length.
+
+    Args:
+        strict: Whether `settle` raises `LossError` for any loss. Default: `False`.
+
+    Raises:
+        LossError: In `settle`: something was lost, and `strict` is set.
+
+    Example:
+        >>> import xenoglot
+        >>> losses = xenoglot.Losses(strict=True)
+        >>> body = {"messages": [{"role": "user", "content": "Hi"}], "model": "m", "seed": 3, "max_tokens": 9}
+        >>> try:
+        ...     xenoglot.translate_request(body, "chat", "messages", losses)
+        ... except xenoglot.LossError as error:
+        ...     print(error.losses)
+        ('$.sampling seed dropped (the dialect has no such field)',)
+    """
 
     __slots__ = ("_dropped", "_moved", "_seen", "strict")
 

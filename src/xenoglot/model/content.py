@@ -35,7 +35,17 @@ class CacheMark(Struct, frozen=True, kw_only=True):
 
 
 class Inline(Struct, frozen=True, tag=True):
-    """Bytes carried along, base64-encoded as they came; `media_type` like `image/png` where it was said."""
+    """Bytes in base64, sent along with the request.
+
+    Args:
+        data: The bytes in base64.
+        media_type: Their type, like `image/png`. `None` if unknown.
+
+    Example:
+        >>> import base64, xenoglot
+        >>> xenoglot.Inline(base64.b64encode(b"PNG").decode(), "image/png")
+        Inline(data='UE5H', media_type='image/png')
+    """
 
     data: str
     media_type: str | None = None
@@ -122,7 +132,20 @@ class Citation(Struct, frozen=True, kw_only=True):
 
 
 class Text(Struct, frozen=True, kw_only=True, tag=True):
-    """Plain words."""
+    """A part of a message: text.
+
+    Args:
+        text: The text.
+        citations: Sources of the text.
+        logprobs: Log probabilities of its tokens.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> xenoglot.Message(role="user", content=(xenoglot.Text(text="Hi"),))
+        Message(role='user', content=(Text(text='Hi'),))
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -134,7 +157,19 @@ class Text(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Image(Struct, frozen=True, kw_only=True, tag=True):
-    """A picture; `detail` is how closely the model should look (`auto`, `low`, `high`, `original`)."""
+    """A part of a message: an image.
+
+    Args:
+        source: The bytes (`Inline`), or where they are (`xenoglot.model.content.Remote`, `Stored`).
+        detail: How closely the model should look: `"auto"`, `"low"`, `"high"` or `"original"`.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> picture = xenoglot.Image(source=xenoglot.Inline("UE5H", "image/png"))
+        >>> messages = [["What is this?", picture]]  # one message of two parts, for `Client.complete`
+    """
 
     source: Source
     detail: str | None = None
@@ -192,10 +227,24 @@ class Reasoning(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ToolCall(Struct, frozen=True, kw_only=True, tag=True):
-    """The model asks for a tool.
+    """A part of an answer: the model calls a tool.
 
-    `arguments` is the text the model wrote, for a `function` meant as one JSON object but not necessarily valid; for a
-    `custom` tool it is free text. `item_id` is the id of the call as an item of the answer where the dialect has two.
+    Args:
+        id: The id of the call, which the result repeats.
+        name: The name of the tool.
+        arguments: The text that the model wrote: for a `function` a JSON object, which may be invalid; for a `custom`
+            tool free text.
+        kind: `"function"` or `"custom"`. Default: `"function"`.
+        namespace: The namespace of the tool, in dialects with namespaces.
+        item_id: The id of the call as an item of the answer, in dialects with two ids.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import json, xenoglot
+        >>> call = xenoglot.ToolCall(id="1", name="weather", arguments='{"city": "Oslo"}')
+        >>> json.loads(call.arguments)["city"]
+        'Oslo'
     """
 
     id: str
@@ -211,9 +260,22 @@ class ToolCall(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ToolResult(Struct, frozen=True, kw_only=True, tag=True):
-    """What a tool answered to the call `call_id`; `is_error` is `None` where nothing was said.
+    """A part of a message: the result of a tool call.
 
-    `name` is the tool's, for dialects that answer by name; `kind` is that of the call.
+    Args:
+        call_id: The id of the call.
+        content: Parts of the result.
+        is_error: Whether the tool failed. `None` if not set.
+        name: The name of the tool, for dialects that match results by name.
+        kind: The kind of the call. Default: `"function"`.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> result = xenoglot.ToolResult(call_id="1", content=(xenoglot.Text(text="sunny"),))
+        >>> xenoglot.Message(role="tool", content=(result,))
+        Message(role='tool', content=(ToolResult(call_id='1', content=(Text(text='sunny'),)),))
     """
 
     call_id: str

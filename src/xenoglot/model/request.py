@@ -21,7 +21,20 @@ Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh",
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """One turn. Position is meaning: system turns stand in the list where they were said."""
+    """One message. System messages stand at their position in the conversation.
+
+    Args:
+        role: `"system"`, `"developer"`, `"user"`, `"assistant"` or `"tool"`.
+        content: The parts, like `Text`, `Image`, `ToolCall` and `ToolResult`.
+        name: The name of the participant.
+        id: The id of the message, in dialects that have one.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> xenoglot.Message(role="user", content=(xenoglot.Text(text="Hi"),)).role
+        'user'
+    """
 
     role: Role
     content: tuple[Part, ...] = ()
@@ -33,11 +46,24 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """A tool the client runs.
+    """Definition of a tool that the client runs. For typed functions, use `xenoglot.tool`.
 
-    A `function` takes one JSON object described by `parameters` (JSON Schema, untouched); a `custom` tool takes free
-    text, restricted by `format` (the dialect's grammar object). `strict` is `None` where nothing was said, for the
-    dialects' defaults differ. A tool that the provider runs is an `Opaque`.
+    Args:
+        name: Its name.
+        description: What it does, for the model.
+        parameters: The JSON schema of the arguments of a `function`.
+        strict: Whether the arguments must match the schema. `None` is the default of the dialect.
+        kind: `"function"` (one JSON object) or `"custom"` (free text). Default: `"function"`.
+        format: The grammar of the text of a `custom` tool, as the dialect writes it.
+        namespace: Its namespace, in dialects with namespaces.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        >>> xenoglot.Tool(name="weather", description="Return the weather of a city.", parameters=city).name
+        'weather'
     """
 
     name: str
@@ -54,9 +80,18 @@ class Tool(Struct, frozen=True, kw_only=True):
 
 
 class ToolChoice(Struct, frozen=True, kw_only=True):
-    """Whether a tool may, must or must not be called; `names` narrows `auto` and `required` to some of the tools.
+    """Whether a tool may, must or must not be called.
 
-    One name under `required` is the classic forced call.
+    Args:
+        mode: `"auto"`, `"required"` or `"none"`.
+        names: The tools to choose from. Empty is all; one name with `"required"` forces that tool.
+        kind: The kind of the named tools. Default: `"function"`.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> xenoglot.ToolChoice(mode="required", names=("weather",))
+        ToolChoice(mode='required', names=('weather',))
     """
 
     mode: Literal["auto", "required", "none"]
@@ -93,7 +128,21 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
 
 class OutputFormat(Struct, frozen=True, kw_only=True):
-    """The form the answer's text must take."""
+    """The form of an answer's text.
+
+    Args:
+        kind: `"text"`, `"json"` or `"json_schema"`.
+        schema: The JSON schema.
+        name: The name of the schema.
+        description: What the value is, for the model.
+        strict: Whether the answer must match the schema. `None` is the default of the dialect.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> xenoglot.OutputFormat(kind="json_schema", name="answer", schema={"type": "object"}).kind
+        'json_schema'
+    """
 
     kind: Literal["text", "json", "json_schema"]
     schema: JSON = None
@@ -106,10 +155,21 @@ class OutputFormat(Struct, frozen=True, kw_only=True):
 
 
 class Thinking(Struct, frozen=True, kw_only=True):
-    """How much the model should reason, and how much of it should be shown.
+    """How much the model should reason, and how much of it to show.
 
-    `mode` and `budget_tokens` are one family's way to say it, `effort` the other's; each dialect converts by
-    `model.request`. `display` is `omitted` or `summarized`, `summary` is `auto`, `concise` or `detailed`.
+    Set `effort`, or `mode` and `budget_tokens`; each dialect gets the form that it has.
+
+    Args:
+        mode: `"enabled"`, `"adaptive"` or `"disabled"`.
+        budget_tokens: Most tokens of reasoning.
+        effort: `"none"`, `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"` or `"max"`.
+        display: `"omitted"` or `"summarized"`.
+        summary: `"auto"`, `"concise"` or `"detailed"`.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> thinking = xenoglot.Thinking(mode="enabled", budget_tokens=2_000)  # client.complete(..., thinking=thinking)
     """
 
     mode: Literal["enabled", "adaptive", "disabled"] | None = None
@@ -138,15 +198,30 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One call of a model, in no dialect.
+    """One call of a model, in no dialect. `Client.complete` and `Client.stream` accept it in place of messages.
 
-    `prompt` stands in place of `messages` where the client wants a text continued rather than a turn answered; with it
-    `messages` may hold system turns alone. The candidates of text `i` are those from `i * n` on.
+    `user`, `service_tier`, `store`, `previous`, `cache_key`, `verbosity`, `metadata` and `parallel_tool_calls` are the
+    options of `Client.complete`; `None` is not set.
 
-    `previous` refers to stored state (the id of an earlier answer that this one continues). `user` is an opaque id of
-    the end user. `service_tier` is in the words `auto`, `default`, `flex`, `priority`, `scale`, `fast`. `cache` is the
-    wish to cache the whole prompt, `cache_key` groups requests that share a prefix. `stream_usage` asks for usage at
-    the end of a stream in dialects that do not always send it.
+    Args:
+        model: The model.
+        messages: The conversation; with a `prompt`, system messages only.
+        prompt: Texts to continue, in place of messages. The candidates of text `i` are those from `i * n` on.
+        tools: Tools that the model may call.
+        tool_choice: Whether a tool may, must or must not be called.
+        sampling: Limits and randomness, like `max_tokens` and `temperature`.
+        output: The form of the answer.
+        thinking: How much to reason.
+        stream: Whether the answer is streamed. Default: `False`.
+        stream_usage: Whether to request token counts at the end of a stream, in dialects where that is optional.
+        cache: Marks the whole prompt for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> message = xenoglot.Message(role="user", content=(xenoglot.Text(text="Hi"),))
+        >>> xenoglot.Request(model="m", messages=(message,))
+        Request(model='m', messages=(Message(role='user', content=(Text(text='Hi'),)),))
     """
 
     model: str

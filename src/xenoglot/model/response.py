@@ -40,11 +40,25 @@ class Finish(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """Token counts; `None` where nothing was said, which is not zero.
+    """Token counts; `None` is not reported, which is not zero.
 
-    `input_tokens` is the whole prompt, cached tokens included; `cache_read` and `cache_write` are parts of it.
-    `output_tokens` is everything generated; `reasoning` and `output_audio` are parts of it. `total` is kept only where
-    the wire said another sum than input plus output.
+    Args:
+        input_tokens: Tokens of the whole prompt, cached ones included.
+        output_tokens: Tokens of everything generated, reasoning included.
+        cache_read: Tokens of the prompt that were read from a cache.
+        cache_write: Tokens of the prompt that were written to a cache.
+        reasoning: Tokens of the output that are reasoning.
+        input_audio: Tokens of the prompt that are audio.
+        output_audio: Tokens of the output that are audio.
+        total: The reported sum, if it is not input plus output.
+        estimated: Whether the counts are estimates. Default: `False`.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> usage = xenoglot.Usage(input_tokens=12, output_tokens=3)
+        >>> usage.input_tokens, usage.cache_read
+        (12, None)
     """
 
     input_tokens: int | None = None
@@ -72,7 +86,24 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """A whole answer. `id` and `created` (Unix seconds) are the upstream's, or its caller's; never made up here."""
+    """A complete answer, in no dialect.
+
+    Args:
+        id: The upstream's id of the answer.
+        model: The model that answered, as the upstream names it.
+        created: When it was created, in Unix seconds.
+        candidates: The answers, one for each of the `n` that were requested.
+        usage: Token counts.
+        service_tier: The tier that the provider used.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> reply = xenoglot.Client(Callable(lambda request: "Hello!")).complete("Hi")
+        >>> reply.response.candidates[0].content
+        (Text(text='Hello!'),)
+    """
 
     id: str | None = None
     model: str | None = None

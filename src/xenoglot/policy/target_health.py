@@ -183,7 +183,24 @@ _MOST_DOUBLINGS = 60
 
 
 class Retry(Struct, frozen=True, kw_only=True):
-    """How a target is tried, and tried again; times in seconds."""
+    """How often one target is attempted, and how long to wait between attempts; times in seconds.
+
+    Args:
+        attempts: Attempts of one target, the first included, 1 to 100. Default: `2`.
+        base: The longest delay before the second attempt. It doubles with each further attempt. Default: `0.5`.
+        cap: The longest delay before any attempt. Default: `8.0`.
+        wait_limit: The longest wait that a server may request; after a longer one there is no retry. Default: `20.0`.
+        budget: Retries per request over the last minute, so that retries do not overload a failing server.
+            Default: `0.2`.
+        budget_floor: Retries that are allowed in addition. Default: `10`.
+        resend: Whether to send a request again if the connection broke while the server may already have been working
+            on it. Default: `True`.
+        timeouts: Whether to retry a target that exceeded a deadline. Default: `False`.
+
+    Example:
+        >>> import xenoglot
+        >>> client = xenoglot.Client("http://localhost:8000/v1", model="m", retry=xenoglot.Retry(attempts=5, cap=30))
+    """
 
     attempts: Annotated[int, Meta(ge=1, le=100)] = 2
     """Tries of one target, the first included."""

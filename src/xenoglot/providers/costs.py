@@ -49,12 +49,24 @@ _LINEAR: Final = frozenset(
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """Cost of an answer; the parts sum to `total`.
+    """Cost of an answer; the parts sum to `total`. Costs of one currency can be added.
 
-    `input` is uncached prompt, `cache_read` and `cache_write` are prompt read from and written to a cache; reasoning is
-    in `output`. `other` is everything that is not counted in tokens, like searches. `source` is the origin of the
-    prices. `estimated` is set if the counts were estimated, or if the cached part was not reported and has a price of
-    its own.
+    Args:
+        total: The sum.
+        input: Prompt that was not cached.
+        output: Answer, with its reasoning.
+        cache_read: Prompt that was read from a cache.
+        cache_write: Prompt that was written to a cache.
+        other: Everything that is not counted in tokens, like searches.
+        currency: The currency of all amounts. Default: `"USD"`.
+        source: The origin of the prices.
+        estimated: Whether token counts were estimated, or the cached part of the prompt was not reported.
+            Default: `False`.
+
+    Example:
+        >>> import xenoglot
+        >>> (xenoglot.Cost(total=0.5, input=0.5) + xenoglot.Cost(total=0.25, output=0.25)).total
+        0.75
     """
 
     total: float
@@ -84,7 +96,21 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
-    """Return the sum; `None` if a cost is unknown, if there are none, or for several currencies."""
+    """Return the sum of costs.
+
+    Args:
+        costs: Costs, like `reply.cost` of several replies.
+
+    Returns:
+        The sum; `None` if a cost is unknown, if there are none, or if the currencies differ.
+
+    Example:
+        >>> import xenoglot
+        >>> xenoglot.sum_costs([xenoglot.Cost(total=0.5), xenoglot.Cost(total=0.25)]).total
+        0.75
+        >>> xenoglot.sum_costs([xenoglot.Cost(total=0.5), None]) is None
+        True
+    """
     total: Cost | None = None
     for cost in costs:
         if cost is None or (total is not None and total.currency != cost.currency):
@@ -94,7 +120,22 @@ def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """Price of a million tokens. Cached tokens without a price of their own are charged as `input`."""
+    """Prices of one million tokens of a model.
+
+    Args:
+        input: Of the prompt.
+        output: Of the answer.
+        cache_read: Of prompt that is read from a cache. `None` is `input`.
+        cache_write: Of prompt that is written to a cache. `None` is `input`.
+        currency: The currency. Default: `"USD"`.
+
+    Raises:
+        ConfigurationError: A price is negative or not a number.
+
+    Example:
+        >>> import xenoglot
+        >>> price = xenoglot.Price(input=0.5, output="1.50", cache_read=0.05)
+    """
 
     input: Amount
     output: Amount
@@ -111,10 +152,20 @@ class Price(Struct, frozen=True, kw_only=True):
 
 
 class Prices:
-    """Price lookup: `own` prices first, by model or `provider/model`, both with `*` patterns.
+    """Prices of models: your own, then those of the packaged table.
 
-    The first matching pattern applies. The packaged table follows: required if `packaged` is true, unused if it is
-    false, and by default used if it is installed.
+    Args:
+        own: Prices by model or `provider/model`, with `*` as a wildcard; the first match applies.
+        packaged: Whether to use the packaged table (extra `prices`). `None` uses it if it is installed.
+
+    Raises:
+        ConfigurationError: `packaged` is true, and the table is not installed.
+
+    Example:
+        >>> import xenoglot
+        >>> prices = xenoglot.Prices({"qwen*": xenoglot.Price(input=1, output=2)}, packaged=False)
+        >>> prices.cost(xenoglot.Usage(input_tokens=1_000_000, output_tokens=500_000), "qwen3-32b").total
+        2.0
     """
 
     def __init__(self, own: Mapping[str, Price] | None = None, *, packaged: bool | None = None) -> None:

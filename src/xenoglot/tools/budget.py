@@ -23,10 +23,27 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "calls", 
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """Limits of a run; `None` is no limit. Tokens are summed over all prompts and answers.
+    """Limits of a run of the tool loop; `None` is no limit. They are checked before each call of the model or a tool.
 
-    `cost` is in the currency of the prices, `calls` are those of tools, `model_calls` those of the model. `seconds` are
-    those from the beginning of the run.
+    Args:
+        input_tokens: Tokens of all prompts.
+        output_tokens: Tokens of all answers.
+        total_tokens: Tokens of all prompts and answers.
+        reasoning_tokens: Tokens of reasoning in all answers.
+        cost: Cost of all answers, in the currency of the client's prices.
+        calls: Tool calls.
+        model_calls: Calls of the model.
+        seconds: Seconds since the start of the run.
+
+    Raises:
+        ConfigurationError: A limit is negative or not a number.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> client = xenoglot.Client(Callable(lambda request: "Hello!"))
+        >>> client.run("Hi", tools=[], budget=xenoglot.Budget(model_calls=0)).outcome
+        'budget'
     """
 
     input_tokens: int | None = None

@@ -44,11 +44,23 @@ _SUMMARISE: Final = (
 
 
 class Compaction(Struct, frozen=True, kw_only=True):
-    """When to compact a transcript, and how far.
+    """When to compact the transcript of a run, and how far.
 
-    `window` is the context window in tokens; `None` is the model's, if known. When the prompt exceeds the share `above`
-    of it, it is reduced below the share `target`. The last `keep_turns` units stay unchanged if possible. With
-    `summarise`, the model writes a summary of the dropped part; otherwise it is a digest.
+    Args:
+        window: The model's context window in tokens. `None` is what is known of the model.
+        above: Compact when the prompt exceeds this share of the window, 0 to 1. Default: `0.8`.
+        target: Reduce the prompt to this share of the window. Default: `0.5`.
+        keep_turns: The last turns, which stay unchanged if possible. Default: `4`.
+        summarise: Whether the model writes a summary of the turns that are left out. Otherwise they become a list of
+            short lines. Default: `False`.
+
+    Raises:
+        ConfigurationError: A value is out of range, or `target` is above `above`.
+
+    Example:
+        >>> import xenoglot
+        >>> xenoglot.Compaction(window=32_000, keep_turns=6)
+        Compaction(window=32000, keep_turns=6)
     """
 
     window: int | None = None

@@ -15,9 +15,21 @@ MOST_PROGRESS: Final = 1_000_000
 
 
 class ToolContext:
-    """The call that a tool answers, passed to a parameter of this type. All methods are thread-safe.
+    """Context of a tool call, passed to a parameter of this type. All methods are thread-safe.
 
-    `call` is the call as the model wrote it, `round` the number of its answer, from 1.
+    Args:
+        call: The call as the model wrote it.
+        round: The number of the model's answer in the run, from 1.
+        tell: Receives reports of progress.
+
+    Example:
+        >>> import xenoglot
+        >>> @xenoglot.tool
+        ... def copy(path: str, context: xenoglot.ToolContext) -> str:
+        ...     context.progress("half")  # shown to observers of the run, not to the model
+        ...     return "cancelled" if context.stopped else "copied"
+        >>> list(copy.spec.parameters["properties"])
+        ['path']
     """
 
     def __init__(self, call: ToolCall, round: int = 1, tell: Callable[[str], None] | None = None) -> None:  # noqa: A002  what it is called everywhere

@@ -25,12 +25,27 @@ Outcome: TypeAlias = Literal[
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """Result of a run: its outcome, and the reason as text.
+    """Result of a run of the tool loop; `print(result)` prints the text of the last answer.
 
-    `response` is the last answer, with all its pieces joined. `messages` can be sent again unchanged: the given ones
-    and those added (compacted if necessary), with a result for each call. `rounds` counts the model's answers, `calls`
-    the calls that ran. `usage` is the sum of the reported usage, `None` if none was reported. `spent` has estimates for
-    what was not reported; pass it on to continue the run.
+    Args:
+        outcome: `"answered"`, `"limit"`, `"budget"`, `"cancelled"`, `"refused"` or `"failed"`.
+        reason: The outcome in words.
+        response: The last answer, with all its pieces joined. `None` if there is none.
+        messages: The given messages and those of the run, compacted if necessary, with a result for each call. They can
+            be sent again unchanged.
+        rounds: Answers of the model.
+        calls: Tool calls that ran.
+        usage: The sum of the reported token counts; a count that no answer reported is `None`.
+        spent: The same with estimates for what was not reported. Pass it to the next run to continue the budget.
+        failure: Why there is no answer, for the outcome `"failed"`.
+        losses: Features that the upstream does not support.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> result = xenoglot.Client(Callable(lambda request: "Hello!")).run("Hi", tools=[])
+        >>> result.outcome, result.text, len(result.messages)
+        ('answered', 'Hello!', 2)
     """
 
     outcome: Outcome

@@ -14,6 +14,7 @@ from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Tool
 from xenoglot.model.short_repr import described, short_repr
 from xenoglot.moved_modules import renamed
+from xenoglot.signatures import defaults_of, show_options
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.function.function_schema import Signature, checked_name, name_of, read_signature
 from xenoglot.tools.tool_output import ToolError, ToolOutput
@@ -25,7 +26,20 @@ _R = TypeVar("_R")
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """Whether a call may run: `reason` is sent to the model, `arguments` replace those it wrote."""
+    """Decision about a tool call that needs approval, returned by `approve` of a run.
+
+    Args:
+        allowed: Whether the call may run.
+        reason: Why it is denied; sent to the model.
+        arguments: Replace the arguments of the call. `None` keeps them.
+
+    Example:
+        >>> import xenoglot
+        >>> def approve(call):
+        ...     return xenoglot.Approval(allowed=call.name != "delete", reason="deleting is not allowed")
+        >>> approve(xenoglot.ToolCall(id="1", name="delete")).allowed
+        False
+    """
 
     allowed: bool
     reason: str | None = None
@@ -214,18 +228,49 @@ def tool(function: Callable[_P, _R], /, **options: Unpack[FunctionToolOptions]) 
 def tool(**options: Unpack[FunctionToolOptions]) -> Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]: ...
 
 
+@show_options(FunctionToolOptions, defaults_of(_FunctionToolSettings))
 def tool(
     function: Callable[_P, _R] | None = None, /, **options: Unpack[FunctionToolOptions]
 ) -> FunctionTool[_P, _R] | Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]:
     """Make a tool of a typed function: as a decorator, with or without options, or as a function.
 
-    The model gets its name, its docstring (Google, NumPy or Sphinx style) and its annotations; arguments are converted
-    to the annotations before the call. The function may be asynchronous, a method, a `functools.partial` or a callable
-    object. A parameter annotated `ToolContext` is hidden from the model and gets the call. `time_limit` is in seconds.
+    The model gets the function's name, its docstring (Google, NumPy or Sphinx style) and its annotations. Arguments are
+    converted to the annotations before the call. The function may be asynchronous, a method, a `functools.partial` or a
+    callable object. A parameter annotated `ToolContext` is hidden from the model and gets the call.
+
+    Args:
+        function: The function; without it, a decorator is returned.
+
+    Keyword Args:
+        needs_approval: Whether `approve` of the run is called before each call. Default: `False`.
+        time_limit: Seconds for a call; after that the model gets an error. `None` is the limit of the run.
+        exclusive: Whether it never runs in parallel to other calls. Default: `False`.
+        name: The tool's name. `None` is that of the function.
+        description: The text for the model. `None` is the docstring.
+
+    Returns:
+        The tool; called, it is the function itself.
 
     Raises:
-        ConfigurationError: not a valid tool name, a variadic parameter, or a parameter of a type that cannot be read
-            from JSON.
+        ConfigurationError: Not a valid tool name or time limit, a variadic parameter, or a parameter of a type that
+            cannot be read from JSON.
+        TypeError: An option has an unknown name.
+
+    Example:
+        >>> import xenoglot
+        >>> @xenoglot.tool(time_limit=10)
+        ... def weather(city: str, days: int = 1) -> str:
+        ...     '''Return the weather of a city.
+        ...
+        ...     Args:
+        ...         city: The name of the city.
+        ...         days: How many days from today.
+        ...     '''
+        ...     return f"rain in {city}"
+        >>> weather.spec.name, weather.spec.parameters["properties"]["city"]["description"]
+        ('weather', 'The name of the city.')
+        >>> weather("Oslo")
+        'rain in Oslo'
     """
     time_limit = _FunctionToolSettings(**options).time_limit
     if time_limit is not None and not time_limit > 0:

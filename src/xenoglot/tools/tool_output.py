@@ -36,7 +36,19 @@ _PARTS = (Text, Image, Audio, File, Opaque)
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a tool: `content` for the model, `data` for observers, which the model never sees."""
+    """Result of a tool that is more than a value or a text.
+
+    Args:
+        content: The parts that the model gets, like `Text` and `Image`.
+        is_error: Whether the model is told that the tool failed.
+        data: A value for observers of the run; the model does not see it.
+
+    Example:
+        >>> import xenoglot
+        >>> output = xenoglot.ToolOutput(content=(xenoglot.Text(text="3 rows"),), data=[1, 2, 3])
+        >>> output.text
+        '3 rows'
+    """
 
     content: tuple[Part, ...] = ()
     is_error: bool = False
@@ -51,7 +63,18 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolError(XenoglotError):
-    """A tool failed: the text is sent to the model. `data` is as in `ToolOutput`."""
+    """Raised by a tool to report a failure to the model.
+
+    Args:
+        text: What the model is told.
+        data: A value for observers of the run, as in `ToolOutput`.
+
+    Example:
+        >>> import xenoglot
+        >>> @xenoglot.tool
+        ... def read(path: str) -> str:
+        ...     raise xenoglot.ToolError(f"{path} does not exist; list the folder first")
+    """
 
     def __init__(self, text: str, data: JSON = None) -> None:
         super().__init__(text)

@@ -13,11 +13,18 @@ MEBIBYTE = 1024 * 1024
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait, in seconds on the event loop's monotonic clock; `None` means without end.
+    """Time limits of one attempt, in seconds; `None` is no limit.
 
-    `connect` covers name lookup, TCP and TLS. `first_byte` runs from the request's first byte until the response's head
-    is whole, so one header byte a second does not stretch it. `idle` is the longest silence inside a body; it stands
-    still while the reader itself is the slow one. `total` covers everything, from the call to the body's last byte.
+    Args:
+        connect: For name lookup, TCP and TLS. Default: `5.0`.
+        first_byte: From the first byte of the request to the end of the response's head. Default: `600.0`.
+        idle: Between two pieces of the body, not counting the time in which the caller does not read. Default: `300.0`.
+        total: For everything, up to the last byte of the body. Default: `3600.0`.
+
+    Example:
+        >>> import xenoglot
+        >>> limits = xenoglot.Deadlines(connect=2, total=60)
+        >>> client = xenoglot.Client("http://localhost:8000/v1", model="m", deadlines=limits)
     """
 
     connect: float | None = 5.0

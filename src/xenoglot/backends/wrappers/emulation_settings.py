@@ -37,7 +37,25 @@ class Emulate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Emulation(Emulate, frozen=True, kw_only=True):
-    """What is done here for a model or a server that cannot: see `backends.wrappers.text_tools`, too."""
+    """What is emulated for a model or a server that does not support it.
+
+    Args:
+        tools: Whether tools are described in the prompt, and calls are read from the text. Default: `False`.
+        repair: Whether arguments that are not valid JSON are repaired: `"off"`, `"on"`, or `"loss"` (and reported as a
+            `Loss`). Default: `"off"`.
+        schema: How JSON is requested: `"none"` (as the request says), `"tool"` (as the call of a tool) or `"prompt"`
+            (in the prompt). Default: `"none"`.
+        check: Whether answers are validated against the schema; `retries`, `lenient` and `schema="prompt"` imply it.
+            Default: `False`.
+        retries: How often the model is called again with the list of problems, 0 to 5. Default: `0`.
+        lenient: Whether an answer that stays invalid is returned, with a `Loss`, instead of a failure.
+            Default: `False`.
+
+    Example:
+        >>> import xenoglot
+        >>> emulate = xenoglot.Emulation(tools=True, schema="prompt", retries=2)
+        >>> client = xenoglot.Client("http://localhost:8000/v1", model="m", text_syntax="auto", emulate=emulate)
+    """
 
     tools: bool = False
     """Whether tools are told in the prompt."""

@@ -141,12 +141,28 @@ class AsyncItems(Generic[Item]):
 
 
 class AsyncReplyStream(AsyncItems[Event]):
-    """One answer, event by event.
+    """One answer, event by event; returned by `AsyncClient.stream`.
 
-    async with client.stream("Hello") as stream:
-        async for text in stream.texts():
-            print(text, end="")
-        reply = await stream.reply()
+    Iterating it yields events, `texts()` yields pieces of text, `reply()` returns the complete `Reply`; `response` is
+    the answer received so far.
+
+    Args:
+        begin: Sends the request, and returns the answer that has started.
+        finish: Returns the reply for a complete answer.
+        seconds: Time limit of the whole stream. `None` is no limit.
+
+    Raises:
+        FailureError: While reading: no answer, or an incomplete one.
+
+    Example:
+        >>> import asyncio, xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> async def main():
+        ...     client = xenoglot.AsyncClient(Callable(lambda request: iter(["One, ", "two."])))
+        ...     async with client.stream("Count.") as stream:
+        ...         print([text async for text in stream.texts()])
+        >>> asyncio.run(main())
+        ['One, ', 'two.']
     """
 
     def __init__(

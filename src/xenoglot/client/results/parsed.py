@@ -42,7 +42,19 @@ R = TypeVar("R", bound=AnswerResult)
 
 
 class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
-    """An answer as a value; `replies` are those of all attempts, oldest first."""
+    """An answer as a value; returned by `Client.parse`.
+
+    Args:
+        value: The value.
+        replies: The replies of all attempts, oldest first; the value was read from the last.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> parsed = xenoglot.Client(Callable(lambda request: '{"value": 42}')).parse("How many?", int)
+        >>> parsed.value, len(parsed.replies)
+        (42, 1)
+    """
 
     value: T
     replies: tuple[R, ...]
@@ -56,7 +68,22 @@ class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
 
 
 class ParseError(XenoglotError):
-    """No answer was of the type: `mismatches` are the reasons, `replies` all attempts."""
+    """No attempt of `Client.parse` returned a valid value.
+
+    Args:
+        message: What is wrong with the last answer.
+        replies: The replies of all attempts, oldest first.
+        mismatches: Each problem of the last answer, with its path.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> try:
+        ...     xenoglot.Client(Callable(lambda request: "many")).parse("How many?", int)
+        ... except xenoglot.ParseError as error:
+        ...     print(error.reply.text)
+        many
+    """
 
     def __init__(self, message: str, replies: Sequence[AnswerResult] = (), mismatches: Sequence[Mismatch] = ()) -> None:
         super().__init__(message)
@@ -70,7 +97,13 @@ class ParseError(XenoglotError):
 
 
 class AnswerRefusedError(ParseError):
-    """The model declined, or a filter blocked the answer; `explanation` is the text about it."""
+    """The model declined, or a filter blocked the answer.
+
+    Args:
+        message: What happened.
+        replies: The replies of all attempts, oldest first.
+        explanation: The text of the refusal. `None` if there is none.
+    """
 
     def __init__(self, message: str, replies: Sequence[AnswerResult] = (), explanation: str | None = None) -> None:
         super().__init__(message, replies)
@@ -78,7 +111,7 @@ class AnswerRefusedError(ParseError):
 
 
 class AnswerTruncatedError(ParseError):
-    """The answer was truncated: `max_tokens` was reached, or the context window was full."""
+    """The answer was truncated: `max_tokens` was reached, or the context window was full. Set a higher `max_tokens`."""
 
 
 async def parse(ask: Callable[[tuple[Message, ...]], Awaitable[R]], shape: Shape[T], retries: int = 0) -> Parsed[T, R]:

@@ -23,11 +23,23 @@ _NOTHING = Candidate()
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """A complete answer.
+    """A complete answer; `print(reply)` prints its text. The properties are those of the first candidate.
 
-    `losses` are features that the upstream does not support, or that could not be translated back. `request_id` is the
-    upstream's id of the request, `limits` its reported rate limits, `cost` the cost; each `None` if unknown. The
-    properties are those of the first candidate.
+    Args:
+        response: The canonical answer with all its candidates.
+        losses: Features that the upstream does not support, or that could not be translated back.
+        request_id: The upstream's id of the request. `None` if it sent none.
+        limits: The rate limits that the upstream reported. `None` if it reported none.
+        cost: The cost. `None` if no price is known.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.backends.callable import Callable
+        >>> reply = xenoglot.Client(Callable(lambda request: "Hello!")).complete("Hi")
+        >>> reply.text, reply.finish.reason, reply.tool_calls, reply.losses
+        ('Hello!', 'stop', (), ())
+        >>> reply.to("messages")["content"]
+        [{'type': 'text', 'text': 'Hello!'}]
     """
 
     response: Response
@@ -129,7 +141,22 @@ class OperationReply(Struct, Generic[Made], frozen=True, kw_only=True):
 
 
 class EmbeddingReply(Struct, frozen=True, kw_only=True):
-    """The vectors, one for each input in their order; the rest as in a `Reply`."""
+    """Vectors of texts.
+
+    Args:
+        vectors: One vector for each input, in their order.
+        model: The model, as the upstream names it.
+        usage: The token counts; `None` if not reported.
+        losses: Features that the upstream does not support.
+        limits: The rate limits that the upstream reported.
+        cost: The cost. `None` if no price is known.
+
+    Example:
+        >>> import xenoglot
+        >>> reply = xenoglot.EmbeddingReply(vectors=((0.6, 0.8), (1.0, 0.0)))
+        >>> round(sum(a * b for a, b in zip(*reply.vectors)), 3)  # their cosine similarity
+        0.6
+    """
 
     vectors: tuple[Vector, ...]
     model: str | None = None

@@ -22,6 +22,7 @@ from xenoglot.codec.requests.names import fit
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.request import Tool
 from xenoglot.model.short_repr import described
+from xenoglot.signatures import defaults_of, show_options
 from xenoglot.tools.mcp.servers import McpServer, checked, read_servers
 from xenoglot.tools.mcp.session import McpSession
 from xenoglot.tools.tool import LocalTool
@@ -80,18 +81,42 @@ class _McpSettings(Struct, frozen=True, kw_only=True):
     log: TextIO | None = None
 
 
+@show_options(McpOptions, defaults_of(_McpSettings))
 def mcp_tools(command: Sequence[str] | None = None, **options: Unpack[McpOptions]) -> McpTools:
-    """Return the tools of a server that is started by `command`, or runs at `url`; or of several.
+    """Return the tools of one or several MCP servers. It needs the extra `mcp`.
 
-    Several servers are named by `servers`, or in a `file` of the form `{"mcpServers": ...}`. Enter the result by `async
-    with` or `with`; then it is a sequence of tools. Tools of a named server are called `name__tool`, at most 64
-    characters. If a server has resources, two more tools list and read them.
+    Enter the result with `with` or `async with`; then it is a sequence of tools for `Client.run`. If a server has
+    resources, two more tools list and read them.
 
-    A started server gets `env`, and of our environment only `HOME`, `PATH` and the like; its standard error goes to
-    `log`, or nowhere. `time_limit` is for one call, `patience` for the start; in seconds.
+    Args:
+        command: The program of a server and its arguments. A started server gets `HOME`, `PATH` and a few other
+            variables of this process, and `env`.
+
+    Keyword Args:
+        url: The URL of a running server, instead of `command`.
+        name: The server's name. Tools of a named server are called `name__tool`, at most 64 characters.
+        env: Environment variables of a started server.
+        cwd: The working directory of a started server.
+        headers: Header fields of each request to `url`, for example with a token.
+        servers: Further servers by name.
+        file: A JSON file with further servers, of the form `{"mcpServers": {...}}`.
+        needs_approval: Whether each call needs approval. Default: `False`.
+        time_limit: Seconds for one call. `None` is no limit. Default: `120.0`.
+        patience: Seconds for a server to start or connect, and to list its tools. Default: `30.0`.
+        log: A file for the standard error of started servers. `None` discards it.
+
+    Returns:
+        The tools, a sequence that changes when a server reports changed tools.
 
     Raises:
-        ConfigurationError: no server is named, or the file is unreadable; on entry: a server does not answer.
+        ConfigurationError: No server is named, or the file is unreadable. On entry: a server does not answer.
+        TypeError: An option has an unknown name.
+
+    Example:
+        >>> import xenoglot
+        >>> tools = xenoglot.mcp_tools(["mcp-server-git", "--repository", "."], name="git")
+        >>> tools  # the server starts in `with tools:`
+        McpTools(servers=('git',))
     """
     settings = _McpSettings(**options)
     named = dict(settings.servers or {})
@@ -122,7 +147,7 @@ def mcp_tools(command: Sequence[str] | None = None, **options: Unpack[McpOptions
 
 
 class McpTools(Sequence[LocalTool]):
-    """The tools of servers while it is entered; see `mcp_tools`. It changes when a server reports changed tools."""
+    """The tools of MCP servers while it is entered; see `mcp_tools`. It changes when a server reports changed tools."""
 
     def __init__(
         self,
