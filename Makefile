@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types docs docs-artefacts text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -52,7 +52,7 @@ $(VENV)/clients.stamp: requirements/clients.txt drive/package-lock.json
 	@cd $(VENV)/clients && PATH="$$PWD/bin:$$PATH" npm ci --no-audit --no-fund --silent
 	@touch $@
 
-check: format lint types test  ## format, lint, types, tests, and the documentation, which is among the tests
+check: format lint types language test  ## format, lint, types, tests, and the documentation, which is among the tests
 
 format: install-dev  ## is the code formatted?
 	@$(BIN)/ruff format --check
@@ -62,6 +62,9 @@ lint: install-dev  ## does the code keep the rules in pyproject.toml?
 
 types: install-dev  ## do the types hold?
 	@$(BIN)/mypy
+
+language: install-dev  ## is the text in the words of the field? ARGS=FILE shows the places in a file
+	@$(BIN)/python scripts/check_language.py $(ARGS)
 
 docs: install-dev weights  ## the documentation alone: links, and the examples run against a live gateway
 	@$(BIN)/python -m pytest tests/docs $(ARGS)
