@@ -84,7 +84,7 @@ def test_record_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     ("arguments", "complaint"),
     [
         pytest.param(["mock", "--script", "/nowhere.toml"], "`/nowhere.toml` cannot be read", id="no-script"),
-        pytest.param(["mock", "--script", "x", "--text", "y"], "`--script` says what is answered", id="both"),
+        pytest.param(["mock", "--script", "x", "--text", "y"], "`--script` defines the answers", id="both"),
         pytest.param(
             ["record", "--upstream", "http://x", "--out", "y", "--secret-env", "NO_SUCH"], "NO_SUCH", id="env"
         ),

@@ -7,8 +7,8 @@
 
     body = xenoglot.translate(body, "chat", "messages")
 
-Importing this package opens no socket, starts no thread and loads nothing but the codecs. The client, its errors' rooms
-and the gateway are loaded when they are first named.
+Importing this package opens no socket, starts no thread and loads nothing but the codecs. The client and the
+gateway are loaded at the first use of their names.
 """
 
 from importlib import import_module
@@ -109,7 +109,7 @@ _LATER = {
     "sum_costs": "xenoglot.providers.costs",
     "tool": "xenoglot.tools.tool",
 }
-"""Where the names are that are loaded when they are first asked for."""
+"""Modules of the names that are loaded at their first use."""
 
 __all__ = [
     "AnswerRefusedError",

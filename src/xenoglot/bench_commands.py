@@ -105,7 +105,7 @@ def _mock(options: argparse.Namespace) -> int:
     if options.script is None:
         rules, server = _rules(options), ServerTable()
     elif options.dialect or options.text or options.fault:
-        raise ConfigurationError("`--script` says what is answered; `--dialect`, `--text` and `--fault` are for none")
+        raise ConfigurationError("`--script` defines the answers; use `--dialect`, `--text` and `--fault` without it")
     else:
         script = load(options.script)
         rules, server = script.rules(), script.server
@@ -208,7 +208,7 @@ async def _recording(recorder: Recorder, host: str, port: int) -> AsyncGenerator
 
 
 async def _wait_for_signal() -> None:
-    """Wait for SIGTERM or SIGINT, where the platform can tell of them."""
+    """Wait for SIGTERM or SIGINT, on platforms with signals."""
     import signal  # noqa: PLC0415  only here
 
     stopped = asyncio.Event()

@@ -1,10 +1,10 @@
 """What other packages bring: the entry points of a group, found without `importlib.metadata` where that can be.
 
-Theory of operation. What is installed has a folder of metadata beside it, and in that `entry_points.txt`
+Theory of operation. An installed package has a folder of metadata, with `entry_points.txt`
 (https://packaging.python.org/en/latest/specifications/recording-installed-packages/). Where all of `sys.path` are
 folders, these files are all there is, and a few lines read them; `importlib.metadata` would bring thirty modules for
-it, as much as half of asyncio. Where something else may hold metadata, an archive, an egg or somebody's own finder, it
-is asked all the same.
+it, as much as half of asyncio. Where something else may hold metadata, an archive, an egg or a custom finder,
+`importlib.metadata` is used.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class XenoglotError(Exception):
         return described(self, message=str(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors of work that is done in another process come home whole."""
+        """Pickle all attributes, for errors from other processes."""
         return _rebuild, (type(self), self.args), self.__dict__
 
 
@@ -109,9 +109,9 @@ class LossError(XenoglotError):
 
 
 class FailureError(XenoglotError):
-    """There is no answer. The class says why; `failure` has all that is known.
+    """There is no answer. The class is the reason; `failure` has all that is known.
 
-    Catch a subclass for one reason (`RateLimitError`), or this class for all. `retryable` tells whether the same
+    Catch a subclass for one reason (`RateLimitError`), or this class for all. `retryable` is whether the same
     request may succeed later, `retry_after` how many seconds to wait.
 
     Args:
@@ -159,7 +159,7 @@ class FailureError(XenoglotError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds to wait before a retry, as the server requests; `None` if it does not say."""
+        """Seconds to wait before a retry, as the server requests; `None` if it does not."""
         return self.failure.retry_after
 
     @property
@@ -304,7 +304,7 @@ def missing_extra(package: str) -> str:
 
 
 def whereabouts(error: BaseException) -> str:
-    """Return where `error` came from and of which class it is. Its text is left out: it may quote what was said."""
+    """Return where `error` came from and of which class it is. Its text is left out, because it may quote a prompt."""
     links: list[str] = []
     link: BaseException | None = error
     while link is not None and len(links) < _LONGEST_CHAIN:

@@ -1,4 +1,4 @@
-"""A gateway from Python: one's own model behind it, or a configuration as what a client asks."""
+"""A gateway from Python: in front of a model of your own, or as the upstream of a client."""
 
 from __future__ import annotations
 

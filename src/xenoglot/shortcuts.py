@@ -83,7 +83,7 @@ class Shortcuts:
     def turn_off(self, groups: Iterable[Group]) -> None:
         """Turn these groups off and all others on, for the whole process.
 
-        What has begun may go on with the shortcuts that it holds.
+        Requests in progress may continue with the shortcuts that they hold.
         """
         self.off = frozenset(groups)
         for function in self._bodies:

@@ -38,7 +38,7 @@ _HEAD = 9
 """Bytes after which it is known whether `_STREAM` begins here: a byte order mark and `event:`."""
 
 _UNTOLD = 200
-"""The status of an error of which only the body is there, as of one inside a stream: it says nothing."""
+"""The status of an error without one, like an error inside a stream."""
 
 
 def translate_request(
@@ -174,7 +174,7 @@ def translate(
 
 
 class Translator:
-    """`translate` as a stage: of a stream, each event leaves as soon as it is there; anything else, when it is whole.
+    """`translate` as a stage: events of a stream are translated as they arrive, any other document when it is complete.
 
     `feed` and `close` raise what `translate` raises; the constructor raises `ConfigurationError`.
     """
@@ -206,12 +206,12 @@ class Translator:
 
 
 def _collector(losses: Losses | None) -> Losses:
-    """Return where to note what is lost, whether anybody reads it or not."""
+    """Return `losses`, or a collector that is discarded."""
     return Losses() if losses is None else losses
 
 
 def _names_a_field(head: bytes) -> bool | None:
-    """Return whether `head` begins a stream of server-sent events; `None` while that cannot be told."""
+    """Return whether `head` begins a stream of server-sent events; `None` while that is unknown."""
     return bool(_STREAM.match(head)) if len(head) >= _HEAD else None
 
 
@@ -269,7 +269,7 @@ def _response(body: JSON, dialect: Dialect, losses: Losses) -> Response:
 
 
 def _for_client(source: str, target: str, request: Request | None, losses: Losses) -> list[Stage[Event, Event]]:
-    """Return the stages that give a client the tools and the reasoning that it asked for; often none."""
+    """Return the stages that restore the tools' names and filter reasoning for the client; often none."""
     if request is None:
         return []
     names, custom = RestoreNames(request, get(source).tool_name_limit), UnwrapCustom(request)

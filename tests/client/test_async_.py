@@ -289,7 +289,7 @@ async def test_a_backend_is_asked_for_its_own_name() -> None:
 
 async def test_a_server_has_to_be_asked_for_a_model() -> None:
     async with scripted_client(HELLO, model=None) as (client, server):
-        with pytest.raises(InvalidRequestError, match="say `model=`"):
+        with pytest.raises(InvalidRequestError, match="pass `model=`"):
             await client.complete("Hi")
         assert server.requests == []
 

@@ -46,7 +46,7 @@ UNMOVED = "a client has connections, so it cannot be copied or sent to another p
 
 
 class AsyncClient:
-    """Async client for any model: of a provider, of a server, or in this process.
+    """Async client for any model, at a provider, on a server, or in this process.
 
     It belongs to the event loop of its first call. No connection is opened before that call.
 
@@ -355,7 +355,7 @@ class AsyncClient:
 
         Keyword Args:
             max_rounds: Most answers of the model. Default: `16`.
-            on_limit: What to do after `max_rounds`: `"end"`, or `"answer"` (call the model once more, without tools).
+            on_limit: What to do after `max_rounds`: `"end"`, or `"answer"` (call the model again, without tools).
                 Default: `"end"`.
             budget: Limits for tokens, cost, calls and seconds. `None` is no limit.
             spent: What earlier runs used of the budget (`RunResult.spent`). `None` is nothing.

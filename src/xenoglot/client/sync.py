@@ -40,7 +40,7 @@ _inherited: list[object] = []
 
 
 class Client:
-    """Blocking client for any model: of a provider, of a server, or in this process.
+    """Blocking client for any model, at a provider, on a server, or in this process.
 
     Several threads may use one client, also in programs that run an event loop: connections belong to an event loop in
     a thread of the client, which starts with the first call. After a fork, the client opens new connections.
@@ -365,7 +365,7 @@ class Client:
 
         Keyword Args:
             max_rounds: Most answers of the model. Default: `16`.
-            on_limit: What to do after `max_rounds`: `"end"`, or `"answer"` (call the model once more, without tools).
+            on_limit: What to do after `max_rounds`: `"end"`, or `"answer"` (call the model again, without tools).
                 Default: `"end"`.
             budget: Limits for tokens, cost, calls and seconds. `None` is no limit.
             spent: What earlier runs used of the budget (`RunResult.spent`). `None` is nothing.

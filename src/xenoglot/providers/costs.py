@@ -1,7 +1,7 @@
 """Cost of answers: token counts times prices, from the table of `genai-prices` (extra `prices`) or from own prices.
 
-The arithmetic is decimal, so that sums are exact; results are floats, for budgets, tables and JSON. The table is part
-of the installed package: nothing is downloaded. An unknown cost is `None`, which is not zero.
+The arithmetic is decimal, so that sums are exact; results are floats, for budgets, tables and JSON. The table is in
+the installed package: nothing is downloaded. An unknown cost is `None`, which is not zero.
 """
 
 from __future__ import annotations
@@ -123,10 +123,10 @@ class Price(Struct, frozen=True, kw_only=True):
     """Prices of one million tokens of a model.
 
     Args:
-        input: Of the prompt.
-        output: Of the answer.
-        cache_read: Of prompt that is read from a cache. `None` is `input`.
-        cache_write: Of prompt that is written to a cache. `None` is `input`.
+        input: Price of the prompt.
+        output: Price of the answer.
+        cache_read: Price of prompt that is read from a cache. `None` is `input`.
+        cache_write: Price of prompt that is written to a cache. `None` is `input`.
         currency: The currency. Default: `"USD"`.
 
     Raises:

@@ -209,7 +209,7 @@ class CallExecutor:
         """Return the losses; log them with `on_loss="warn"`."""
         found = tuple(losses)
         if found and self._on_loss == "warn":
-            _logger.warning("lost on the way: %s", "; ".join(map(str, found)))
+            _logger.warning("not supported by the upstream: %s", "; ".join(map(str, found)))
         return found
 
 

@@ -151,7 +151,7 @@ def _of_parts(turn: Mapping[str, Any], where: str) -> Message:
     """Return a message whose content is canonical parts and texts."""
     for name in turn:
         if name not in {"role", "content", "name"}:
-            raise WireError(f"{where}.{name}", "stands beside content in JSON alone")
+            raise WireError(f"{where}.{name}", "is allowed next to `content` in JSON only")
     content = tuple([Text(text=part) if isinstance(part, str) else part for part in turn["content"]])
     return _checked_message(Message(role=turn.get("role", "user"), content=content, name=turn.get("name")), where)
 

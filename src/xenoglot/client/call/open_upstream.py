@@ -109,7 +109,7 @@ def _first(known: Sequence[tuple[tuple[str, ...], T]], model: str) -> T | None:
 
 
 class UpstreamOptions(Struct, frozen=True, kw_only=True):
-    """Options of an upstream besides its address; see `AsyncClient`.
+    """Options of an upstream, except its address; see `AsyncClient`.
 
     `dialect`, the keys, `headers` and `settings` apply to servers only, the others to every upstream.
     """
@@ -225,7 +225,7 @@ def _keys(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str]
     if not key.isascii() or not key.isprintable():
         raise ConfigurationError("the key has characters in it that no key has")
     if not key and naming.key is None and (naming.key_env or (required and usual)):
-        raise ConfigurationError(f"there is no key: set the environment variable {name}, or say `key=`")
+        raise ConfigurationError(f"no API key: set the environment variable {name}, or pass `key=`")
     return (key,) if key else ()
 
 

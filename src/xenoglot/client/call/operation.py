@@ -27,7 +27,7 @@ def decoded(operation: str, **fields: object) -> MakeRequest:
 
 
 def form_in(dialect: str, operation: str) -> AnyForm:
-    """Return the form in which an upstream of `dialect` is asked; the usual one if its dialect has none."""
+    """Return the form of requests to an upstream of `dialect`; the usual one if its dialect has none."""
     return (get(dialect).forms(operation) or get(USUAL).forms(operation))[0]
 
 

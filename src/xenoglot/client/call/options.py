@@ -1,4 +1,4 @@
-"""Options of a call besides the messages, and the request that they build."""
+"""Options of a call, and the request that they build from them and the messages."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class ClientUpstream:
             return name
         if self.address is None:
             return backend.name
-        raise WireError("$.model", "required: say `model=` here, or where the client is made")
+        raise WireError("$.model", "required: pass `model=` to the call or to the client")
 
     async def with_deadlines(self, deadlines: Deadlines | None) -> Backend:
         """Return the backend with other deadlines."""

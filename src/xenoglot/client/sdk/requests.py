@@ -46,7 +46,7 @@ _TOP_LEVEL: Final = (
     "labels",
     "serviceTier",
 )
-"""Fields of Google's `config` that are beside `generationConfig` on the wire."""
+"""Fields of Google's `config` that are outside `generationConfig` on the wire."""
 
 _OF_THE_CLIENT: Final = ("httpOptions", "shouldReturnHttpResponse", "automaticFunctionCalling")
 

@@ -162,7 +162,7 @@ class Driver:
     async def _approve(self, call: ToolCall) -> Approval:
         approve = self._options.approve
         if approve is None:
-            return Approval(allowed=False, reason="nobody is there to be asked")
+            return Approval(allowed=False, reason="the program does not approve calls")
         if self._run_in_caller is None:
             await self._observer.wait_read()  # a question must not stand before the words that led to it
             said: object = approve(call)

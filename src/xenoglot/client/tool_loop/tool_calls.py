@@ -87,7 +87,7 @@ class Execution:
 
     @property
     def outputs(self) -> tuple[ToolOutput, ...]:
-        """The results; of a call that has none, that it was cancelled."""
+        """The results; a call without one was cancelled."""
         return tuple(self._outputs.get(one.call.id) or failed(CANCELLED) for one in self._calls)
 
     def unreported_events(self) -> list[RunEvent]:
