@@ -221,7 +221,7 @@ PLAYS: dict[str, tuple[list[Turn], dict[str, Any], Outcome, list[tuple[str, str]
         [answer(call("delete", '{"path": "x"}')), answer(".")],
         {},
         "answered",
-        [("call_delete", "not run: the user did not allow this call: nobody is there to be asked")],
+        [("call_delete", "not run: the user did not allow this call: the program does not approve calls")],
     ),
     "approved": (
         [answer(call("delete", '{"path": "x"}')), answer(".")],

@@ -276,8 +276,8 @@ def plain(x: int) -> int:
     ("tools", "options", "expected"),
     [
         pytest.param([plain, plain], {}, "two tools are called `plain`", id="one-name-twice"),
-        pytest.param([Tool(name="x")], {}, "nobody here can run the tool `x`", id="nothing-that-runs-it"),
-        pytest.param([plain], {"n": 2}, "a tool loop goes on from one answer", id="two-answers"),
+        pytest.param([Tool(name="x")], {}, "the tool `x` has no function here", id="nothing-that-runs-it"),
+        pytest.param([plain], {"n": 2}, "a tool loop needs `messages` and one answer", id="two-answers"),
         pytest.param([plain], {"max_rounds": 0}, "`max_rounds`: found 0", id="no-rounds"),
         pytest.param([plain], {"on_limit": "x"}, "`on_limit`: found `x`", id="on-limit"),
         pytest.param([plain], {"order": "x"}, "`order`: found `x`", id="order"),

@@ -28,7 +28,7 @@ def read_arguments(call: ToolCall, parameters: JSON) -> JSONObject:
     """Return the arguments of `call`; `parameters` is the tool's schema. Free text is the member `input`.
 
     Raises:
-        ToolError: not a JSON object; the text says what to write.
+        ToolError: not a JSON object; the text describes the expected form.
     """
     if call.kind == "custom":
         return {"input": call.arguments}

@@ -17,10 +17,11 @@ MOST_PROGRESS: Final = 1_000_000
 class ToolContext:
     """Context of a tool call, passed to a parameter of this type. All methods are thread-safe.
 
+    `tell` receives reports of progress.
+
     Args:
         call: The call as the model wrote it.
         round: The number of the model's answer in the run, from 1.
-        tell: Receives reports of progress.
 
     Example:
         >>> import xenoglot

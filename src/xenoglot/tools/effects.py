@@ -61,7 +61,7 @@ class PreparedCall(Struct, frozen=True, kw_only=True):
 
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
-    """A call that is not to run: its result is there."""
+    """A call that does not run, because it already has a result."""
 
     call: ToolCall
     output: ToolOutput

@@ -3,7 +3,7 @@
 Theory of operation. `steps` yields effects and is sent their results; a driver performs them, and knows nothing of the
 loop. All decisions are made here, from the request, the options and the results, time included. At every moment the
 transcript so far can be sent again, with a result for each call: an answer with calls is added together with their
-results, and a run that ends in between adds results that say so.
+results; if a run ends in between, the results state that.
 """
 
 from __future__ import annotations
@@ -82,14 +82,18 @@ class ToolLoop:
 
     def __init__(self, request: Request, tools: Sequence[LocalTool], rules: RunOptions) -> None:
         if request.prompt is not None or (request.sampling.n or 1) > 1:
-            raise ConfigurationError("a tool loop goes on from one answer to turns: not from a `prompt`, nor from `n`")
+            raise ConfigurationError(
+                "a tool loop needs `messages` and one answer per request: no `prompt`, and no `n` above 1"
+            )
         self._rules = rules
         declared = tuple(tool.spec for tool in tools)
         ours = {tool.name for tool in declared}
         others = tuple(tool for tool in request.tools if not isinstance(tool, Tool) or tool.name not in ours)
         strange = next((tool.name for tool in others if isinstance(tool, Tool)), None)
         if strange is not None:
-            raise ConfigurationError(f"nobody here can run the tool `{strange}`: give what runs it")
+            raise ConfigurationError(
+                f"the tool `{strange}` has no function here: pass a function, or a tool that the upstream runs"
+            )
         self._request = replace(request, tools=(*declared, *others))
         self._calls = Calls(tools, rules.time_limit)
         self._messages = replace_results(request.messages, _KILLED)

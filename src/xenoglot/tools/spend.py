@@ -69,15 +69,15 @@ class SpendCounter:
         self.spent = replace(self.spent, calls=self.spent.calls + 1)
 
     def spend(self, more: RunSpend) -> None:
-        """Add usage from beside this run."""
+        """Add usage from outside this run."""
         self.spent = add_spend(self.spent, more)
 
     def tool_call_refusal(self, running: int) -> str | None:
-        """Return why no tool may be called besides `running` others, or `None`."""
+        """Return why no tool may be called in addition to `running` others, or `None`."""
         return tool_call_refusal(self._budget, replace(self.spent, calls=self.spent.calls + running))
 
     def is_in_time(self, call: PreparedCall | FinishedCall) -> PreparedCall | FinishedCall:
-        """Return the call with its time limit within the budget; without time left, its result says so."""
+        """Return the call with its time limit within the budget; without time left, its result is an error."""
         left = self.seconds_left
         if left is None or isinstance(call, FinishedCall):
             return call

@@ -72,7 +72,7 @@ class LocalTool:
         """Check the arguments before approval is requested. A custom tool has its text as `input`.
 
         Raises:
-            ToolError: not valid; the text says which argument, and why.
+            ToolError: not valid; the text names the argument and the reason.
         """
 
     def run(self, arguments: JSONObject, context: ToolContext) -> object:

@@ -40,7 +40,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         content: The parts that the model gets, like `Text` and `Image`.
-        is_error: Whether the model is told that the tool failed.
+        is_error: Whether the result is reported to the model as an error.
         data: A value for observers of the run; the model does not see it.
 
     Example:
@@ -66,7 +66,7 @@ class ToolError(XenoglotError):
     """Raised by a tool to report a failure to the model.
 
     Args:
-        text: What the model is told.
+        text: The text for the model.
         data: A value for observers of the run, as in `ToolOutput`.
 
     Example:

@@ -134,7 +134,7 @@ def checked_name(name: str) -> str:
     """Return `name`.
 
     Raises:
-        ConfigurationError: it is empty or too long, or has blanks or control characters.
+        ConfigurationError: it is empty or too long, or has spaces or control characters.
     """
     if 0 < len(name) <= LONGEST_NAME and name.isprintable() and " " not in name:
         return name
@@ -175,10 +175,12 @@ def _parameters(function: Callable[..., object], name: str) -> dict[str, inspect
     try:
         found = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        raise ConfigurationError(f"the tool `{name}` does not tell what it takes") from None
+        raise ConfigurationError(f"the signature of the tool `{name}` cannot be read") from None
     for key, parameter in found.items():
         if (stars := _MANY.get(parameter.kind)) is not None:
-            raise ConfigurationError(f"the tool `{name}` takes `{stars}{key}`; a model must be told of each parameter")
+            raise ConfigurationError(
+                f"the tool `{name}` takes `{stars}{key}`; each parameter needs a name, for the model's schema"
+            )
     taken = function.keywords if isinstance(function, functools.partial) else {}
     return {key: parameter for key, parameter in found.items() if key not in taken}
 

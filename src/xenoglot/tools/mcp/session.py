@@ -173,7 +173,7 @@ class McpSession:
         return stdio_client(started, errlog=log)
 
     async def _attend(self, client: Client) -> None:
-        """Wait until the conversation is to end, and hear of changes meanwhile."""
+        """Wait until the session is closed, and handle reports of changes until then."""
         tasks = [asyncio.create_task(self._listen(client)), asyncio.create_task(self._follow(client))]
         try:
             await self._closing.wait()

@@ -371,7 +371,7 @@ class _ReadResource(LocalTool):
         self._tools = tools
 
     def check(self, arguments: JSONObject) -> None:
-        """See that a URI is there."""
+        """Check that there is a URI."""
         if not _text_argument(arguments, "uri"):
             raise ToolError("`uri`: required, a text")
 
