@@ -144,7 +144,7 @@ def test_a_cluster_that_is_not_there_is_told_in_a_line(
 ) -> None:
     source = write_input(tmp_path / "in.jsonl", 1)
     assert main(["batch", str(source), str(tmp_path / "out.jsonl"), "--ray", address]) == MISUSE
-    assert f"nobody listens at {address}" in capsys.readouterr().err
+    assert f"no cluster listens at {address}" in capsys.readouterr().err
 
 
 class Ray:
@@ -187,7 +187,7 @@ def test_where_none_is_there_one_is_started(monkeypatch: pytest.MonkeyPatch, fou
 def test_one_that_the_environment_names_has_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     ray = Ray("local")
-    with pytest.raises(ConfigurationError, match=r"nobody listens at 127\.0\.0\.1:1"):
+    with pytest.raises(ConfigurationError, match=r"no cluster listens at 127\.0\.0\.1:1"):
         connect(ray, "auto", _of_this_machine)
     assert ray.tried == []
 

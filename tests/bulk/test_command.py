@@ -158,7 +158,7 @@ def test_the_embedded_model_answers_where_nobody_is_named(tmp_path: Path, engine
         pytest.param('{"messages":[]}', ("--rpm", "-1"), "--rpm: found -1; expected at least 1", id="rpm"),
         pytest.param('{"messages":[]}', ("--timeout", "nan"), "--timeout: found nan; expected more than 0", id="nan"),
         pytest.param('{"messages":[]}', ("--ray", ""), "--ray: found nothing; expected `auto`", id="ray"),
-        pytest.param('{"messages":[]}', ("--actors", "2"), "--actors: of a cluster, and none is given", id="actors"),
+        pytest.param('{"messages":[]}', ("--actors", "2"), "--actors: needs a cluster", id="actors"),
         pytest.param('{"messages":[]}', ("--lines", "klingon"), "invalid choice: 'klingon'", id="dialect"),
     ],
 )
@@ -194,7 +194,7 @@ def test_a_run_that_cannot_go_on_says_so(
     assert batch(tmp_path, upstream, "--concurrency", "2") == UNFINISHED
     said = capsys.readouterr().err
     assert told in said
-    assert "the same command goes on from here" in said
+    assert "run the same command to continue" in said
     assert (tmp_path / "out.jsonl").read_bytes() == b""
     upstream.script(*answers("chat").rules())
     assert batch(tmp_path, upstream) == 0
@@ -213,7 +213,7 @@ def test_who_is_told_to_stop_ends_in_good_order(tmp_path: Path, upstream: Upstre
         upstream.release("go")
         _, said = run.communicate(timeout=PATIENCE)
     assert run.returncode == INTERRUPTED
-    assert "stopped; the same command goes on from here" in said.decode()
+    assert "stopped; run the same command to continue" in said.decode()
     answered = len(ids(tmp_path / "out.jsonl"))
     assert 14 <= answered == len(upstream.requests) < 50  # what was under way when it heard is finished
     assert batch(tmp_path, upstream) == 0

@@ -161,8 +161,8 @@ def test_a_lock_ends_with_the_process_that_had_it(batch: Batch) -> None:
         pytest.param("", "cannot be written: No such file", id="no-name"),
         pytest.param("none/out.jsonl", "cannot be written: No such file", id="no-folder"),
         pytest.param(".", "cannot be written: Is a directory", id="folder"),
-        pytest.param("/dev/null", "is no file", id="device"),
-        pytest.param("pipe", "is no file", id="pipe"),
+        pytest.param("/dev/null", "is not a regular file", id="device"),
+        pytest.param("pipe", "is not a regular file", id="pipe"),
     ],
 )
 def test_an_output_has_to_be_a_file(batch: Batch, tmp_path: Path, path: str, told: str) -> None:

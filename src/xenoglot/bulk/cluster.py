@@ -158,7 +158,7 @@ def connect(ray: Any, address: str, find: Callable[[], str | None]) -> None:  # 
     where: str | None = find() if address == "auto" else address
     if where is not None and not _listens(where):
         if address != "auto" or os.environ.get(_NAMED):
-            raise ConfigurationError(f"--ray: nobody listens at {where}")
+            raise ConfigurationError(f"--ray: no cluster listens at {where}")
         where = None  # that of a cluster which is gone
     dashboard = None if where else False
     try:
@@ -205,7 +205,9 @@ async def wait_until_open(crew: list[Any], broken: type[Exception]) -> None:
         async with asyncio.timeout(OPEN_SECONDS):
             said = await asyncio.gather(*(actor.open.remote() for actor in crew))
     except TimeoutError:
-        raise ConfigurationError("--ray: the cluster has no room for all actors: take fewer with `--actors`") from None
+        raise ConfigurationError(
+            "--ray: the cluster has no resources for all actors: set fewer with `--actors`"
+        ) from None
     except broken as error:
         name = type(error).__name__
         raise ConfigurationError(f"--ray: an actor did not start ({name}): is xenoglot installed there?") from None

@@ -108,7 +108,7 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
             ending = run_batch(plan, None if bar is None else bar())
     print(ending.summary, file=sys.stderr)  # noqa: T201  for whoever started it
     if ending.stopped is not None:
-        print(f"{ending.stopped}; the same command goes on from here", file=sys.stderr)  # noqa: T201  as above
+        print(f"{ending.stopped}; run the same command to continue", file=sys.stderr)  # noqa: T201  as above
         return INTERRUPTED if ending.interrupted else UNFINISHED
     return FAILED if ending.failed else 0
 
@@ -147,7 +147,7 @@ def _check(options: argparse.Namespace) -> None:
             "`--ray` and `--python` exclude each other: machines of a cluster may not have the model"
         )
     if options.actors is not None and options.ray is None:
-        raise ConfigurationError("--actors: of a cluster, and none is given; say which with `--ray ADDRESS`")
+        raise ConfigurationError("--actors: needs a cluster; set its address with `--ray ADDRESS`")
 
 
 @contextmanager

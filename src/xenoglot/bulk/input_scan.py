@@ -28,7 +28,7 @@ _LONGEST_SHOWN = 80
 
 
 class NumberedLine(NamedTuple):
-    """A line that is not blank: its number in the file, and its text."""
+    """A line that is not empty: its number in the file, and its text."""
 
     number: int
     text: bytes
@@ -45,7 +45,7 @@ class InvalidLine(NamedTuple):
 class InputScan(Struct, frozen=True, kw_only=True):
     """All lines of an input: `digests[number]` is a line's digest (8 bytes each), `count` the number of requests.
 
-    `requests[number]` is 1 for a request and 0 for a blank line; index 0 of both is unused. `invalid` maps the number
+    `requests[number]` is 1 for a request and 0 for an empty line; index 0 of both is unused. `invalid` maps the number
     of a line that is answered with an error to its problem; it counts as a request.
     """
 
@@ -56,7 +56,7 @@ class InputScan(Struct, frozen=True, kw_only=True):
 
 
 def numbered(source: BinaryIO) -> Iterator[NumberedLine]:
-    """Yield the lines of a file that are not blank, from its beginning.
+    """Yield the lines of a file that are not empty, from its beginning.
 
     Raises:
         ConfigurationError: a line is too long.
@@ -96,7 +96,7 @@ def scan_input(source: BinaryIO, read: Callable[[bytes, int], BatchLine], *, ski
     if invalid and not skip_invalid:
         raise ConfigurationError("\n".join(_listed(invalid)))
     if not count:
-        raise ConfigurationError("the input has no lines: nothing is asked")
+        raise ConfigurationError("the input has no lines: there is nothing to request")
     return InputScan(digests=digests, requests=asks, count=count, invalid=invalid)
 
 

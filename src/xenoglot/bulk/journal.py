@@ -2,7 +2,7 @@
 
 Theory of operation. An answer is one line, appended with one write as soon as it is received, so a killed process loses
 none; once a second the file is also synced to disk, for a crash of the machine. A line starts with a mark: the number
-of the input line, and a digest of its text. A resumed run reads the marks, and rejects an output of another input. A
+and a digest of the input line. A resumed run reads the marks, and rejects an output of another input. A
 last line that was truncated in the middle of its write is removed. A run holds a lock on the files, which ends with its
 process.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.bulk.input_scan import InputScan
 
 DONE: Final = 2
-"""Value in `Journal.states` of an answered line; 1 is a line to request, 0 a blank one."""
+"""Value in `Journal.states` of an answered line; 1 is a line to request, 0 an empty one."""
 
 _COPIED = 1024 * 1024
 """Bytes that are copied at once."""
@@ -205,7 +205,7 @@ class _AnswerFile:
         """Write `data` at the end.
 
         Raises:
-            OSError: it did not fit; then nothing of it is there.
+            OSError: it did not fit; then nothing of it is stored.
         """
         left = memoryview(data)
         try:
@@ -288,7 +288,7 @@ def _locked(path: str) -> int:
 def _lock(fd: int, path: str) -> None:
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
-        raise ConfigurationError(f"`{path}` is no file, and what is written there could not be gone on with")
+        raise ConfigurationError(f"`{path}` is not a regular file, so a run that writes to it could not be resumed")
     if sys.platform == "win32":
         return  # it has locks of another kind, that keep readers out: there, nobody is kept from starting two runs
     import fcntl  # noqa: PLC0415  POSIX alone has it

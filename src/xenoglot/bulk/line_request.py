@@ -113,7 +113,7 @@ def _request(line: BatchLine, dialect: Dialect) -> tuple[Request, JSONObject]:
 
 
 async def _raw_body(answer: Answer, watched: _Watched) -> JSONObject | None:
-    """Return the body of an answer in bytes; of an answer in events, which `watched` folds, nothing.
+    """Return the body of an answer in bytes; `None` for an answer in events, which `watched` folds.
 
     Raises:
         FailureError: truncated.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = "stopped"
 
 NOTED_SECONDS = 0.5
-"""Seconds between updates of the text beside the bar."""
+"""Seconds between updates of the text next to the bar."""
 
 
 class ProgressBar(Protocol):
@@ -49,7 +49,7 @@ class ProgressBar(Protocol):
         """Show that so many more steps are done."""
 
     def note(self, text: str) -> None:
-        """Show a text beside it."""
+        """Show a text next to it."""
 
     def done(self) -> None:
         """Remove the display."""
