@@ -30,7 +30,7 @@ Key: TypeAlias = tuple[str, str]
 """A batch's owner and id."""
 
 ROW = 200
-"""Approximate bytes of a request besides its id, body and result."""
+"""Approximate bytes of a request without its id, body and result."""
 
 _decode = msgspec.json.Decoder(Batch).decode
 _COLUMNS = "body, total, succeeded, errored, cancelled, input_tokens, cached_tokens, output_tokens, reasoning_tokens"

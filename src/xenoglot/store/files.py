@@ -55,7 +55,7 @@ class Files:
         return await self._database.read(_pieces(owner, name, after, limit))
 
     async def delete(self, owner: str, name: str) -> bool:
-        """Forget a file; return whether it was there."""
+        """Delete a file; return whether it existed."""
         return await self._database.write(delete(owner, name))
 
 
@@ -146,7 +146,7 @@ def _pieces(owner: str, name: str, after: int, limit: int) -> Steps[list[tuple[i
 
 
 def delete(owner: str, name: str) -> Steps[bool]:
-    """Delete a file and its pieces; of a batch's output, the results."""
+    """Delete a file and its pieces; for a batch's output, delete the results."""
     # The batch is locked first, as by whoever forgets that: two who wait for each other would both fail.
     found = yield Statement("SELECT batch FROM file WHERE owner = $1 AND id = $2 AND batch IS NOT NULL", (owner, name))
     for (batch,) in found:

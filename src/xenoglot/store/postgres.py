@@ -1,7 +1,7 @@
 """PostgreSQL store, which several gateways can share. Needs the extra `postgres` (asyncpg).
 
 Connections are opened on first use and belong to the event loop that used them first. A committed transaction is on the
-server's disk. Failures of the connection and of the server are `StoreError`s; the next call tries again.
+server's disk. Failures of the connection and of the server are `StoreError`s; the next call opens a new connection.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ IDEMPOTENCY_SECONDS = 86_400.0
 
 
 class StoreError(XenoglotError):
-    """The store is unreachable, broken or full; the text says which, and quotes no stored data."""
+    """The store is unreachable, broken or full, as the text describes without stored data."""
 
 
 class Stored(Struct, frozen=True, kw_only=True):

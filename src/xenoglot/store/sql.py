@@ -65,7 +65,7 @@ class SQLStore(ABC):
         return await self.read(queries.get(owner, answer))
 
     async def delete(self, owner: str, answer: str) -> bool:
-        """Forget an answer and its frames; return whether it was there."""
+        """Delete an answer and its frames; return whether it existed."""
         return await self.write(queries.delete(owner, answer))
 
     async def answers(self, owner: str, kind: str, window: Window) -> list[Stored]:
@@ -77,7 +77,7 @@ class SQLStore(ABC):
         return await self.write(queries.settle(answer, first, frames))
 
     async def amend(self, answer: Stored) -> bool:
-        """Replace an answer that is there; return whether it is."""
+        """Replace an existing answer; return whether it exists."""
         return await self.write(queries.amend(answer))
 
     async def renew(self, process: str, until: float) -> set[tuple[str, str]]:
@@ -109,7 +109,7 @@ class SQLStore(ABC):
         return await self.write(conversations.update(owner, conversation, metadata))
 
     async def delete_conversation(self, owner: str, conversation: str) -> bool:
-        """Forget a conversation and its items; return whether it was there."""
+        """Delete a conversation and its items; return whether it existed."""
         return await self.write(conversations.delete(owner, conversation))
 
     async def add_items(self, owner: str, conversation: str, items: Sequence[JSONObject], now: float) -> bool:
@@ -117,11 +117,11 @@ class SQLStore(ABC):
         return await self.write(conversations.add_items(owner, conversation, items, now))
 
     async def items(self, owner: str, conversation: str, window: Window) -> list[JSONObject]:
-        """Return items of a conversation; one that is not there has none."""
+        """Return items of a conversation; none if it does not exist."""
         return await self.read(conversations.items(owner, conversation, window))
 
     async def conversation_item(self, owner: str, conversation: str, item: str) -> JSON:
-        """Return one item of a conversation; `None` if it is not there."""
+        """Return one item of a conversation; `None` if it does not exist."""
         return await self.read(conversations.item(owner, conversation, item))
 
     async def delete_item(self, owner: str, conversation: str, item: str) -> bool:
@@ -149,7 +149,7 @@ class SQLStore(ABC):
         return await self.read(queries.get_cached_of(owner, keys, backend))
 
     async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
-        """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was."""
+        """Replace `before` in the vault by `after`, `None` being no value; return whether `before` was found."""
         return await self.write(queries.swap(place, before, after, now))
 
     async def protected_bytes(self, owner: str) -> int:

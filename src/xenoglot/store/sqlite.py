@@ -4,11 +4,10 @@ Theory of operation. One thread runs all statements, in order; it starts with th
 processes may share the file: it is in WAL mode, a writer waits for another's transaction, and each transaction takes
 its lock at the start.
 
-A committed transaction is in the operating system's hands, so the process may be killed: stored data is there when the
-file is opened again. `synchronous = NORMAL` requires no more: disk writes are awaited only at checkpoints
-(https://www.sqlite.org/pragma.html#pragma_synchronous), so a power failure can undo the last transactions, but never
-leaves half of one. Waiting at every commit would cost each response several milliseconds, to protect responses that
-clients have already received.
+A committed transaction is in the operating system's page cache, so it survives a killed process. `synchronous = NORMAL`
+requires no more: disk writes are awaited only at checkpoints (https://www.sqlite.org/pragma.html#pragma_synchronous),
+so a power failure can undo the last transactions, but never leaves half of one. Waiting at every commit would cost each
+response several milliseconds, to protect responses that clients have already received.
 
 In-memory store, which ends with its process.
 """

@@ -47,7 +47,7 @@ class Store(Protocol):
         ...
 
     async def delete(self, owner: str, answer: str) -> bool:
-        """Forget an answer and its frames; return whether it was there."""
+        """Delete an answer and its frames; return whether it existed."""
         ...
 
     async def answers(self, owner: str, kind: str, window: Window) -> list[Stored]:
@@ -94,7 +94,7 @@ class Store(Protocol):
         ...
 
     async def delete_conversation(self, owner: str, conversation: str) -> bool:
-        """Forget a conversation and its items; return whether it was there."""
+        """Delete a conversation and its items; return whether it existed."""
         ...
 
     async def add_items(self, owner: str, conversation: str, items: Sequence[JSONObject], now: float) -> bool:
@@ -102,11 +102,11 @@ class Store(Protocol):
         ...
 
     async def items(self, owner: str, conversation: str, window: Window) -> list[JSONObject]:
-        """Return items of a conversation; one that is not there has none."""
+        """Return items of a conversation; none if it does not exist."""
         ...
 
     async def conversation_item(self, owner: str, conversation: str, item: str) -> JSON:
-        """Return one item of a conversation; `None` if it is not there."""
+        """Return one item of a conversation; `None` if it does not exist."""
         ...
 
     async def delete_item(self, owner: str, conversation: str, item: str) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
 BODILESS = (204, 304)
-"""Statuses without a body, whatever the head says (RFC 9112 section 6.3)."""
+"""Statuses without a body, whatever the header fields are (RFC 9112 section 6.3)."""
 
 
 class Received(Struct, kw_only=True):

@@ -32,8 +32,8 @@ HOP_BY_HOP = CONNECTION_FIELDS | {"accept-encoding", "proxy-connection"}
 class Recorder:
     """Forwards each connection to the server at `base_url`; exchanges are saved in `folder`.
 
-    `secrets` are texts to redact, besides credentials in headers and queries. `say` is called with a line for each
-    exchange.
+    `secrets` are texts to redact, in addition to credentials in headers and queries. `say` is called with a line for
+    each exchange.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class ScriptFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return the rules of the server.
 
         Raises:
-            ConfigurationError: an answer is of a dialect that is not there.
+            ConfigurationError: the dialect of an answer does not exist.
         """
         return tuple(rule for row in self.rule for rule in _rules(row)) if self.rule else polyglot()
 
@@ -176,5 +176,5 @@ def _placeholders(value: JSONObject, folder: Path) -> object:
             return value
     unknown = sorted(rest.keys() - {"times"})
     if unknown or not isinstance(times, int):
-        raise ConfigurationError(f"bytes are said by `text`, `base64` or `file`, and `times`; found {unknown or times}")
+        raise ConfigurationError(f"bytes are set by `text`, `base64` or `file`, and `times`; found {unknown or times}")
     return data * times

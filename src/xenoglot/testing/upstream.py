@@ -121,11 +121,11 @@ class Upstream:
             TimeoutError: not true within `timeout` seconds.
         """
         if self._loop is None or self._thread is None:
-            raise RuntimeError("`wait` is for `with Upstream(...)`; beside `async with`, await `until`")
+            raise RuntimeError("`wait` is for `with Upstream(...)`; in `async with`, await `until`")
         asyncio.run_coroutine_threadsafe(self.until(look), self._loop).result(timeout)
 
     def choose(self, request: Received, *, whole: bool) -> ScriptRule | None:
-        """Return the rule for `request`, and count its use; without one, an error that says so."""
+        """Return the rule for `request`, and count its use; without one, a rule that answers with an error."""
         for index, rule in enumerate(self.rules):
             if rule.times is not None and self._used[index] >= rule.times:
                 continue
