@@ -49,7 +49,7 @@ class FixedLengthBody:
 
 
 class ChunkedBody:
-    """A body in chunks, and the trailer behind it, which is dropped."""
+    """A body in chunks, and its trailer, which is dropped."""
 
     __slots__ = ("_excess", "_left", "_line", "_trailer", "done", "rest")
 
@@ -57,9 +57,9 @@ class ChunkedBody:
         self.done = False
         self.rest = b""
         self._line = b""
-        """What has come of a line that is not whole, or of the CRLF behind a chunk."""
+        """The start of an incomplete line, or of the CRLF after a chunk."""
         self._left = 0
-        """Bytes of the current chunk, those of the CRLF behind it included."""
+        """Bytes of the current chunk that are still to come, its CRLF included."""
         self._excess = 0
         self._trailer: int | None = None
 
@@ -85,7 +85,7 @@ class ChunkedBody:
             return at + size
         ending = data[at : at + self._left]
         if not CRLF.startswith(ending):
-            raise FramingError("a chunk of the body does not end where its size says")
+            raise FramingError("a chunk of the body is not as long as its size")
         if len(ending) < len(CRLF):
             self._line = ending
             return len(data)
@@ -127,7 +127,7 @@ class ChunkedBody:
             return
         self._trailer = (self._trailer or 0) + len(line)
         if self._trailer > TRAILER_BYTES or not FIELDS.fullmatch(line.decode("latin-1")):
-            raise FramingError("the trailer behind the body is malformed or too large")
+            raise FramingError("the trailer after the body is malformed or too large")
 
 
 WHOLE: Final[Body] = FixedLengthBody(0)

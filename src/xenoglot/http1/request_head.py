@@ -20,7 +20,7 @@ UNAVAILABLE: Final = 503
 VERSION_NOT_SUPPORTED: Final = 505
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\n"
-"""What a client of HTTP/2 says first (RFC 9113 section 3.4); all of it would be `SM` more."""
+"""The first bytes of an HTTP/2 client (RFC 9113 section 3.4), without `SM` at the end."""
 HANDSHAKE: Final = b"\x16\x03"
 """How TLS begins: a handshake record of any version (RFC 8446 section 5.1)."""
 
@@ -31,7 +31,7 @@ _BLANKS: Final = " \t"
 
 
 class InvalidHeadError(FramingError):
-    """The bytes are no request that can be served; `status` says how that is told, `path` what was asked, if known."""
+    """The bytes are not a valid request. `status` is that of the response, `path` that of the request, if known."""
 
     def __init__(self, problem: str, status: int = BAD_REQUEST, *, method: str = "", path: str = "") -> None:
         super().__init__(problem)
@@ -43,8 +43,8 @@ class InvalidHeadError(FramingError):
 class RequestHead(Struct, gc=False):
     """The head of a request. `length` is that of the body in bytes, `None` where it comes in chunks.
 
-    `close` says that nothing follows on this connection, `plain` that the client knows no chunks (HTTP/1.0), `waits`
-    that it sends the body when told to (RFC 9110 section 10.1.1).
+    `close`: this is the last request of the connection. `plain`: the client does not support chunks (HTTP/1.0).
+    `waits`: it sends the body after `100 Continue` (RFC 9110 section 10.1.1).
     """
 
     method: str
@@ -58,7 +58,7 @@ class RequestHead(Struct, gc=False):
 
 
 def find_end(data: bytes | bytearray, begin: int) -> int:
-    """Return where the head in `data` ends, behind its empty line; 0 where that has not come.
+    """Return the end of the head in `data`, after its empty line; 0 if it is incomplete.
 
     `begin` is how much of `data` was looked at before.
 
@@ -141,7 +141,7 @@ def _body_length(head: RequestHead, names: list[str]) -> int | None:
         return 0
     value = _values(head, "content-length")[0]
     if lengths > 1 or not _LENGTH.fullmatch(value):
-        raise InvalidHeadError("the request needs one lawful `content-length`")
+        raise InvalidHeadError("the request needs one valid `content-length`")
     return int(value)
 
 
@@ -161,7 +161,7 @@ def _words(head: RequestHead, name: str) -> list[str]:
 
 
 def _field_problem(block: str) -> str:
-    """Say what is wrong with the first field that is."""
+    """Return what is wrong with the first invalid field."""
     for line in block.split("\r\n"):
         if line.startswith((" ", "\t")):
             return "a header field is folded over two lines"

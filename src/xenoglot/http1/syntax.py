@@ -19,7 +19,7 @@ TOKEN: Final = re.compile(rf"{NAME_CHARACTER}+")
 """The name of a header field, or a method."""
 NOT_IN_VALUES: Final = re.compile(rf"[^{VALUE_CHARACTER}]")
 FIELDS: Final = re.compile(rf"(?:{NAME_CHARACTER}+:[{VALUE_CHARACTER}]*\r\n)*")
-"""Lines of header fields: no blank before the colon, no line folded, no control character."""
+"""Lines of header fields: no space before the colon, no line folded, no control character."""
 CHUNK_SIZE: Final = re.compile(rf"([0-9A-Fa-f]{{1,15}})(?:[ \t]*;[{VALUE_CHARACTER}]*)?".encode("latin-1"))
 """The size of a chunk. RFC 9112 section 7.1.1: extensions are ignored; a quoted one can contain anything."""
 
@@ -48,10 +48,10 @@ LENGTH_DIGITS: Final = 18
 """The most digits of a body's length."""
 
 CHUNK_LINE: Final = 256
-"""The longest line before a chunk: its size in hexadecimal, and extensions, which nobody needs."""
+"""The longest line before a chunk: its size in hexadecimal, and extensions, which are ignored."""
 
 CHUNK_EXCESS: Final = 16 * 1024
 """The most framing a chunked body may have beyond what chunks as small as 16 bytes would need."""
 
 TRAILER_BYTES: Final = 8 * 1024
-"""The longest trailer behind a chunked body; it is read and forgotten."""
+"""The longest trailer after a chunked body; it is read and discarded."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 OURS = b"Xenoglot"
-"""How what it says of itself begins."""
+"""The start of a gateway's answer to `GET /`."""
 
 TIMEOUT = 5.0
 """Seconds for each of the questions."""

@@ -31,7 +31,7 @@ KEY = "the key of this run"
 """What it is called among the secrets of a configuration; no variable can be."""
 
 DRAIN_SECONDS = 1.0
-"""For what is still being answered when the program has ended: nobody hears it."""
+"""For requests that are still in progress when the program has ended: their answers are not read."""
 
 
 class GatewayEndpoint(Struct, frozen=True, kw_only=True):

@@ -59,10 +59,10 @@ class InitPrompt:
     def answer(
         self, question: str, usual: str, said: str | None, problem: Callable[[str], str | None], flag: str = ""
     ) -> str:
-        """Return what was said, or is answered; a wrong answer is told and asked again.
+        """Return the given answer, or prompt for one; an invalid answer is reported, and the question repeated.
 
         Raises:
-            ConfigurationError: what was said is wrong, or nobody answers any more.
+            ConfigurationError: the given answer is invalid, or the input has ended.
         """
         if said is not None or self._ask is None:
             value = usual if said is None else said

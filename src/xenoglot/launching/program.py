@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from xenoglot.model.json import JSON
 
 ModelRule: TypeAlias = Literal["own", "needed"]
-"""Whether the program knows models of its own to ask for, or has to be told one."""
+"""Whether the program has models of its own, or needs a model's name."""
 
 
 class ProgramFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,7 +23,7 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row.
 
     In all texts of `arguments`, `env` and `files` stand `{url}` for the gateway's address without `/v1`, `{key}` for
-    the key it takes, `{model}` for the model that is asked for, `{"model"}` for the model in quotes, `{context}` for
+    the key it takes, `{model}` for the requested model, `{"model"}` for the model in quotes, `{context}` for
     its context window in tokens, and `{folder}` for the folder of the run; `{=context}` alone is the window as a
     number. Where no model or no window is known, what names one is left out: a group of arguments, a variable, a key,
     the object around a number. A variable that is no text is written as JSON.
@@ -33,7 +33,7 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `commands` are the names under which it is installed; none where it is named on the command line. `unset` are
     variables that would send it elsewhere. `install` is how its own documentation installs it. `tested` is the version
-    that was last started so, and asked for an answer. `sources` give the address that tells each fact: `env`,
+    that was last tested so, up to an answer. `sources` have the documentation of each fact: `env`,
     `arguments`, `files`, `unset`.
     """
 
@@ -55,5 +55,5 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def wants_context(self) -> bool:
-        """Whether the program can be told the context window of its model."""
+        """Whether the program has a setting for the context window of its model."""
         return "context}" in repr((self.arguments, self.env, self.files))

@@ -221,7 +221,7 @@ def _command(program: Program, passed: Sequence[str]) -> list[str]:
     """Return the program's path and arguments.
 
     Raises:
-        ConfigurationError: it is not installed; the message says how to install it.
+        ConfigurationError: it is not installed; the message has the command to install it.
     """
     wanted = program.commands or tuple(passed[:1])
     if not wanted:

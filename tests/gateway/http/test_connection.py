@@ -115,8 +115,8 @@ async def test_c26_a_chunked_request_is_the_same_as_a_sized_one() -> None:
     ("path", "problem"),
     [
         pytest.param("/v1/messages", '{"type":"error","error":{"type":"invalid_request_error",', id="R60-messages"),
-        pytest.param(CHAT_PATH, '{"error":{"message":"the request needs one lawful', id="R60-chat"),
-        pytest.param("/health", "the request needs one lawful `content-length`\n", id="R60-plain"),
+        pytest.param(CHAT_PATH, '{"error":{"message":"the request needs one valid', id="R60-chat"),
+        pytest.param("/health", "the request needs one valid `content-length`\n", id="R60-plain"),
     ],
 )
 @leakless
