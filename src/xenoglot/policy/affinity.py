@@ -56,7 +56,7 @@ SESSION_FIELDS = (
     "litellm_session_id",  # https://docs.litellm.ai/docs/proxy/ui_logs_sessions
     "conversation_id",
 )
-"""Fields of the body, or of its `metadata`, that say the same."""
+"""Fields of the body, or of its `metadata`, with the same meaning."""
 
 _LEGACY_SESSION = re.compile(r"_session_([0-9a-fA-F-]{36})\Z")
 """The end of Claude Code's `user_id` before 2.1.78; since then it is a JSON object with a `session_id`."""
@@ -64,17 +64,18 @@ _LEGACY_SESSION = re.compile(r"_session_([0-9a-fA-F-]{36})\Z")
 PREFIX_CHARACTERS = 4096
 """How much of a bare prompt stands for its beginning."""
 PIECE_CHARACTERS = 65_536
-"""How much of one text, or of one picture, stands for the whole of it, together with its length."""
+"""Characters of one text or image that stand for all of it, together with its length."""
 
 _CELLS = 2.0**64
 
 
 def session_of(request: Request, headers: Sequence[tuple[str, str]]) -> str | None:
-    """Return a digest of the session that a request says it belongs to, or `None` where it says nothing.
+    """Return a digest of the session that a request names, or `None` if it names none.
 
-    `headers` have lower-case names. What a client says for routing (headers, then fields) goes before what it says for
-    other ends: its cache key, and the session in the id of its user. An id of the user alone is none, for all of an
-    application's requests may have the same; nor is the id of an earlier answer, which changes with every turn.
+    `headers` have lower-case names. What a client sends for routing (headers, then fields) takes precedence over what
+    it sends for other purposes: its cache key, and the session in the id of its user. An id of the user alone is none,
+    for all of an application's requests may have the same; nor is the id of an earlier answer, which changes with every
+    turn.
     """
     said = _first_header(headers) or _first_field(request) or request.cache_key or _users_session(request.user)
     return _digest([said.encode("utf-8", "surrogatepass")]) if said else None
@@ -177,7 +178,7 @@ def _digest(pieces: Iterable[bytes]) -> str:
 
 
 def rendezvous(key: str, weights: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the names in `weights`: first the one where `key` is at home, then those to fall back on, in order.
+    """Return the names in `weights`: first the target of `key`, then the fallbacks, in order.
 
     Each name is home to a share of all keys like its weight; a name of weight 0 comes after all others. Of names with
     the same draw, which do not occur, the smaller one is first.

@@ -2,7 +2,7 @@
 
 Theory of operation. Each source has a bucket of wrong keys, which fills again slowly. While it is empty, no key that is
 new there is taken, be it right or wrong, so that guessing is as slow as the filling; a key that was taken there before
-goes on as if nothing were. What is remembered is bounded: of too many sources, the one longest silent is forgotten.
+is accepted as before. What is remembered is bounded: of too many sources, the one longest silent is forgotten.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 class ThrottleSettings(Struct, frozen=True, kw_only=True):
     """How many wrong keys a source may show at once, how many more in a second, and how much is remembered.
 
-    A client that retries is no attack: Codex sends 30 requests for a turn that gets 401, and Claude Code goes on for
+    A client that retries is no attack: Codex sends 30 requests for a turn that gets 401, and Claude Code retries for
     minutes, each twice as late as the one before.
     """
 
@@ -79,8 +79,8 @@ class AuthThrottle:
 def source_of(peer: str) -> str | None:
     """Return where a client at the address `peer` is: itself; of IPv6 its network, since it has all addresses of it.
 
-    `None` is this machine, or no address: a proxy is there, and behind it everybody, none of whom may lock the others
-    out.
+    `None` is this machine, or no address: then there is a proxy with many clients, none of which may lock out the
+    others.
     """
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])

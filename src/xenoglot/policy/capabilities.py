@@ -26,13 +26,13 @@ Need: TypeAlias = Literal[
 ]
 
 NEEDS: tuple[Need, ...] = get_args(Need)
-"""`candidates` is more than one answer, `completion` a text to be gone on with in place of turns."""
+"""`candidates` is more than one answer, `completion` a text to continue in place of turns."""
 
 Tokens = Annotated[int, Meta(ge=1)]
 
 
 class RequestCondition(Struct, frozen=True, kw_only=True):
-    """Which requests are meant: those for which all that is said here is true.
+    """Condition on requests: all fields that are set must match.
 
     They have all of `needs` and none of `lacks`; their prompt is estimated at `min_input_tokens` or more, and at
     `max_input_tokens` or fewer; they ask for a `stream`, or not.

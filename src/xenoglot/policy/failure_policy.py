@@ -1,7 +1,7 @@
 """The retry table: which failures to retry on the same target, on another target, or not at all.
 
-What became of the bytes (`cause`) is known for sure, so it decides first; then what the status alone says; then the
-kind. A row says whether the same target may be asked again, whether another may, and who is to blame.
+What happened to the bytes (`cause`) is certain, so it decides first; then the status alone; then the kind. A row has
+whether to retry the same target, whether to try another, and what to blame.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Reason: TypeAlias = Literal[
 
 
 class FailureAction(Struct, frozen=True):
-    """Whether the same target may be asked again, or another one, and who is to blame.
+    """Whether to retry the same target or another one, and what to blame.
 
     A key that is to blame rests: `retry_same` then means with another key, or with this one when it has rested. Blame
     of a target counts against its breaker (`policy.target_health`).
@@ -60,7 +60,7 @@ CAUSES: Mapping[FailureCause, FailureAction] = {
 """What became of a request to which the server gave no answer in words of its own."""
 
 STATUSES: Mapping[int, FailureAction] = {425: _TRANSIENT}
-"""U38: what the status says, and no kind does (RFC 8470 section 5.2)."""
+"""U38: statuses whose meaning no kind has (RFC 8470 section 5.2)."""
 
 KINDS: Mapping[FailureKind, FailureAction] = {
     "invalid_request": _FINAL,
@@ -79,7 +79,7 @@ KINDS: Mapping[FailureKind, FailureAction] = {
     "overloaded": _BROKEN,
     "timeout": _BROKEN,
 }
-"""What a kind of failure says where nothing says more."""
+"""Actions by kind of failure, if neither cause nor status decides."""
 
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
 """Codes of a refusal by a filter in front of the model: Azure's, and OpenAI's."""
@@ -91,11 +91,11 @@ _MAY_HAVE_RUN = frozenset({"timeout", "closed", "protocol", "too_large", "garble
 def judge(
     failure: Failure, retry: Retry | None = None, *, sent: bool = True, fallback_on: Collection[Reason] = ()
 ) -> FailureAction:
-    """Return what a target's `failure`, told before anything of an answer was passed on, means for another try.
+    """Return the action for a target's `failure` before any part of an answer was passed on.
 
-    `sent` is false where the request provably did not reach it, if the failure itself does not say so (`not_sent`);
-    `retry` and `fallback_on` are what the operator wishes. How often, how soon and whether there is somebody else to
-    ask is decided elsewhere.
+    `sent` is false if the request provably did not reach it and the failure does not have that fact (`not_sent`);
+    `retry` and `fallback_on` are the operator's settings. Number and delay of retries, and whether there is another
+    target, are decided elsewhere.
     """
     verdict = _row(failure)
     if failure.not_sent or not sent:

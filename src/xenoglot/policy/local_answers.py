@@ -1,8 +1,9 @@
 """Recognizes housekeeping requests of coding clients that need no model; answered locally if configured.
 
-Claude Code sends them beside its real work: a quota probe, a title for the conversation, the prefix of a command, the
-file paths in a command's output, and a suggestion for the next prompt. Each costs a request of the upstream's quota.
-What is recognized is narrow on purpose, so that no prompt of a person is mistaken for one (reference F-S7, F-W15).
+Claude Code sends them in addition to its real work: a quota probe, a title for the conversation, the prefix of a
+command, the file paths in a command's output, and a suggestion for the next prompt. Each costs a request of the
+upstream's quota. What is recognized is narrow on purpose, so that no prompt of a person is mistaken for one (reference
+F-S7, F-W15).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
       |                                   +------ a probe failed ------------+
       +---------------------- a probe succeeded -----------------------------+
 
-Every change of state begins a new era. Whoever is let through gets the number of the era as a ticket and hands it back
-with the outcome, and outcomes of past eras count no more: what was begun before an outage says nothing of its end.
+Every change of state begins a new era. A request that is let through gets the number of the era as a ticket and returns
+it with the outcome. Outcomes of past eras do not count: a request from before an outage does not show its end.
 A target that fails again soon after it was let in again stays out twice as long, and so on up to a limit.
 """
 
@@ -42,7 +42,7 @@ class RollingCounter:
         self._length = seconds / SLOTS
         self._slots: deque[tuple[int, list[int]]] = deque()
         self._first = self._next = 0.0
-        """When the last slot begins, and the one behind it: for as long there is nothing to let go of."""
+        """Start of the last slot and of the next one; until then no slot expires."""
 
     def add(self, now: float, kind: int) -> None:
         """Count one thing of `kind` at `now`, in seconds of any clock."""
@@ -111,7 +111,7 @@ class Breaker:
         self._open_until = -inf
         """When it may be probed, while open; while closed, until when a failure comes soon after the last outage."""
         self._probes: list[float] = []
-        """When those under way were let through; one that is silent for a whole period gives its place up."""
+        """Start times of the probes in progress; a probe without an outcome for a whole period loses its slot."""
 
     def state(self, now: float) -> State:
         """Return how things stand; an open one whose time is over is half open from then on."""
@@ -151,12 +151,12 @@ class Breaker:
             self._open(now, chance)
 
     def released(self, now: float, ticket: int) -> None:
-        """One that was let through ended without saying anything of the target: it was cancelled, say."""
+        """A request that was let through ended without an outcome, for example because it was cancelled."""
         if ticket == self._era and self.state(now) == "half_open" and self._probes:
             self._probes.pop()
 
     def next_at(self, now: float) -> float:
-        """Return when it may let one through: `now`, unless it is open or all probes are under way."""
+        """Return when it may let one through: `now`, unless it is open or all probes are in progress."""
         state = self.state(now)
         if state == "half_open" and len(self._probes) >= self._settings.probes:
             return max(now, self._probes[0] + self._period)
@@ -215,13 +215,13 @@ class Retry(Struct, frozen=True, kw_only=True):
     budget_floor: Annotated[int, Meta(ge=0)] = 10
     """... beside as many as these."""
     resend: bool = True
-    """Whether a request that a server may have begun to work on is sent once more when the connection to it breaks."""
+    """Whether a request that a server may have begun to work on is sent again when the connection to it breaks."""
     timeouts: bool = False
-    """Whether a target that let the deadline pass is asked once more itself, and not only the others."""
+    """Whether to retry a target that exceeded a deadline, and not only the others."""
 
 
 def delay(retry: Retry, attempt: int, retry_after: float | None, chance: float) -> float | None:
-    """Return the seconds to wait before a target is tried again, or `None` where that is not worth the wait.
+    """Return the seconds to wait before a target is retried, or `None` if the wait would be too long.
 
     `attempt` is how many tries of it have failed, `retry_after` the wait that it asks for: no less is waited. On top
     comes full jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/): `chance`, from 0 to
@@ -236,10 +236,10 @@ def delay(retry: Retry, attempt: int, retry_after: float | None, chance: float) 
 
 
 class RetryBudget:
-    """What further tries may cost: `ratio` of the requests in the last `seconds`, and `floor` beside.
+    """Limit of retries: `ratio` of the requests in the last `seconds`, plus `floor`.
 
-    While everything fails, a server so gets at most (1 + `ratio`) times the requests, and no storm (K01); while little
-    fails, nobody notices. The window is counted in slots (`policy.target_health`).
+    While everything fails, a server gets at most (1 + `ratio`) times the requests, and no retry storm (K01); while
+    little fails, the limit has no effect. The window is counted in slots (`policy.target_health`).
     """
 
     __slots__ = ("_floor", "_ratio", "_tally")
@@ -272,7 +272,7 @@ FIRST_COOLDOWN = 10.0
 LONGEST_COOLDOWN = 600.0
 """... up to this, so that a key that was paid for, or put right, is found again."""
 DEFAULT_RATE_LIMIT_COOLDOWN = 1.0
-"""Seconds for which a key rests whose quota is used up, where nothing is said; it doubles likewise ..."""
+"""Seconds of cooling down for a key without quota, if the upstream sends none; it doubles likewise ..."""
 LONGEST_RATE_LIMIT_COOLDOWN = 60.0
 """... up to this."""
 
@@ -296,7 +296,7 @@ class _Key:
 
     @property
     def last_resort(self) -> float:
-        """When it may be used if nothing else is left: a refusal that may be the request's own holds nobody up."""
+        """When it may be used if no other key is left; a doubtful refusal does not block it."""
         return self.cool_until if self.doubtful or self.refused_until == -inf else self.usable_at
 
 
@@ -313,7 +313,8 @@ class KeyPool:
         """Return the place of the key to use, or `None` while all rest.
 
         With `affinity` that is the same one for the same text as long as it can be used, for prompts are cached by
-        account; else the one with the fewest requests under way (`busy`, by place), of these the one used longest ago.
+        account; else the one with the fewest requests in progress (`busy`, by place), of these the one used longest
+        ago.
         """
         if len(self._keys) == 1:
             return 0 if now >= self._keys[0].last_resort else None
@@ -349,7 +350,7 @@ class KeyPool:
             self.disable(index, now, sure=failure.cause != "forbidden" and failure.kind != "permission")
 
     def cool(self, index: int, until: float) -> None:
-        """Its quota is used up: let it rest until then, or longer if that was said before."""
+        """Its quota is used up: let it cool down until then, or longer if already set."""
         key = self._keys[index]
         key.cool_until = max(key.cool_until, until)
 
@@ -376,7 +377,7 @@ class KeyPool:
         return max(now, min(others, default=inf))
 
     def earliest_index(self) -> int:
-        """Return the place of the key that has rested longest of what it was to: for a target that must be asked."""
+        """Return the index of the key whose cooling down ends first, for a target that must be used."""
         return min(range(len(self._keys)), key=lambda index: self._keys[index].last_resort)
 
     def next_at(self, now: float) -> float:

@@ -38,7 +38,7 @@ class TargetCandidate(Struct, frozen=True, kw_only=True):
 
 
 class TargetLoad(Struct, frozen=True):
-    """How a target is doing: requests under way, and the smoothed seconds to a first byte, where they are known."""
+    """Load of a target: requests in progress, and smoothed seconds to the first byte, if known."""
 
     running: int = 0
     latency: float | None = None
@@ -62,8 +62,8 @@ def order(
     """Return the `index` of every candidate, in the order in which they are to be tried.
 
     `ordered` keeps the order of the configuration, whatever the affinity. `weighted` draws by weight. `least_busy`
-    takes the one with the fewest requests under way for its weight; `fastest` the one with the shortest wait for a
-    first byte, its queue considered. With `affinity` (the text of a group) each of these begins at the group's home;
+    takes the one with the fewest requests in progress for its weight; `fastest` the one with the shortest wait for a
+    first byte, its queue considered. With `affinity` (the text of a group) each of these begins at the group's target;
     the last two leave it where it is much worse than the others. `chance`, from 0 to 1 and not 1, decides what is
     left open. `loads` are by `index`.
     """
@@ -100,7 +100,7 @@ def _ranked(
 
 
 def _by_rendezvous(tier: Sequence[TargetCandidate], key: str) -> list[TargetCandidate]:
-    """Return the candidates by rendezvous; of two with one name the second is told apart by that."""
+    """Return the candidates by rendezvous; the second of two with one name has its own hash."""
     named: dict[str, TargetCandidate] = {}
     for candidate in tier:
         name = candidate.name
@@ -127,7 +127,7 @@ def _latency_costs(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLo
 
 
 def _within_margin(strategy: Strategy, costs: Mapping[int, float], home: TargetCandidate) -> bool:
-    """Return whether a group stays at home: the cache is worth some wait, but not any."""
+    """Return whether a group stays at its target: a cached prompt is worth some wait, but not any."""
     cost = costs[home.index]
     if strategy == "least_busy":
         return cost <= CROWDING * sum(costs.values()) / len(costs) + 1 / home.weight

@@ -7,8 +7,8 @@ text is mapped to classes in one pass, byte by byte; the rest is counting.
 
 Texts are counted by classes of characters (`policy.token_estimate`). Everything that a model reads is counted: words,
 thoughts, tool calls and their results, the tools themselves, and a few tokens for each turn's frame. An image costs
-what a large one does after the provider has scaled it down; other media are counted by their size. It rather says too
-much than too little: a client that compacts early loses less than one that is refused.
+what a large one does after the provider has scaled it down; other media are counted by their size. The estimate is
+rather too high than too low: a client that compacts early loses less than one that is refused.
 
 Pieces of text are kept until there are enough of them for an estimate (`policy.token_estimate` looks at words, not at
 pieces of words), so memory is bounded and each character is counted once.
@@ -62,9 +62,9 @@ _WEIGHTS = {b"b": 0.55, b"c": 1.0, b"d": 1.25, b"e": 1.5, b"f": 2.5}
 _LONG = b"a" * 6
 """Letters after which a word is one token more."""
 _LETTERS_PER_TOKEN = 3.5
-"""Of a text of long words."""
+"""In a text of long words."""
 _SAMPLES, _SAMPLE = 16, 2048
-"""Of a longer text so many pieces of so many bytes are looked at, at equal distances."""
+"""Number and size in bytes of the samples of a longer text, at equal distances."""
 _PROMPT_SAMPLES, _PROMPT_SAMPLE = 64, 192
 """Likewise of the texts of a longer prompt together: every request of an agent brings its whole history again."""
 

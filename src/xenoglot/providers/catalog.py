@@ -107,7 +107,7 @@ def merged(*quirks: JSONObject) -> JSONObject:
 
 
 def target_of(*quirks: JSONObject) -> Target:
-    """Return the facts that `quirks` say, as `merged` has them.
+    """Return the facts in `quirks`, as `merged` joins them.
 
     Raises:
         ConfigurationError: one of them is no such fact.

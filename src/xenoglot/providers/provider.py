@@ -22,7 +22,7 @@ AuthForm: TypeAlias = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"
 
 
 class Setting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands in the braces of a URL: `title` says what it is, `env` is the variable that many keep it in."""
+    """What stands in the braces of a URL: `title` describes it, `env` is the variable that usually has it."""
 
     title: str
     default: str | None = None
@@ -35,8 +35,8 @@ class ProviderEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `base_url` may hold settings in braces, and a query that goes with every request. `path` stands in place of the
     dialect's own, `{model}` in it is the model's name as one segment, `{+model}` as several where the name has slashes;
     `models_path` in place of where it lists models. `quirks` stand before those of the row, `auth` and `headers` too.
-    `models` are patterns of the models that are asked here for clients of the dialect where another face is the
-    upstream's; none: all.
+    `models` are patterns of the models that are called here for clients of the dialect if another endpoint is
+    configured for the upstream; none: all.
     """
 
     dialect: str
@@ -58,8 +58,8 @@ class ModelRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `names` are patterns (`*` is any number of characters). `dialects` are those of the faces for which the facts hold;
     none: for all. `context` is the most tokens of prompt and answer together. `quirks` stand before those of the face:
-    the longest answer is `max_tokens_limit` there, how it is told to think `thinking`, and so on. `text_syntax` is what
-    it writes calls and thoughts in, where the server does not read them.
+    the longest answer is `max_tokens_limit` there, the form of reasoning options `thinking`, and so on. `text_syntax`
+    is the syntax of its calls and reasoning, if the server does not parse them.
     """
 
     names: tuple[str, ...]
@@ -72,10 +72,10 @@ class ModelRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row. `quirks` are fields of `codec.target.Target`, as in a configuration file's `target`: those not usual.
 
-    The first of the `faces` is the one that is taken where nothing is said. `key_env` is the variable that its own
+    The first of the `faces` is the default. `key_env` is the variable that its own
     programs keep the key in; `None` where it needs none. `auth` is `None` where a key is shown as the dialect has it.
-    `local` is for servers that people run themselves. `prices` is its name in the table of prices, where that is
-    another. `sources` give the address that tells each fact: `key_env`, `auth`, `faces.<dialect>`,
+    `local` is for servers that people run themselves. `prices` is its name in the table of prices, if that is
+    different. `sources` have the address of the documentation of each fact: `key_env`, `auth`, `faces.<dialect>`,
     `faces.<dialect>.quirks.<field>`, `quirks.<field>`, `settings.<name>`, `models` and `models.<field>`.
     """
 
@@ -134,7 +134,7 @@ def required_settings(face: ProviderEndpoint) -> tuple[str, ...]:
 
 
 def value_of(row: Provider, name: str, said: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Return what stands for a setting: what was said, what the environment has, the usual; in this order.
+    """Return the value of a setting: the given one, that of the environment, or the default; in this order.
 
     Raises:
         ConfigurationError: there is nothing, or nothing that can stand in an address.

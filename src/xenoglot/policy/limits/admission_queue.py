@@ -1,14 +1,14 @@
 """Queue of the requests that wait for a limit, fair between clients.
 
-Theory of operation. Nobody holds anything while waiting: a request is let in when all its scopes have room at once.
-Turns are fair by owner (`FairQueue`). Who lacks something stands in nobody's way who does not; but small
-requests must not keep a large one out for ever, so once others have passed it `MOST_OVERTAKEN` times, nobody behind it
-gets into the scopes that it lacks until it is in, or gone. The room is bounded, scope by scope; where it is full, the
+Theory of operation. A waiting request reserves nothing: it is admitted when all its scopes have capacity at once.
+Turns are fair by owner (`FairQueue`). A request that lacks capacity does not block others that do not; but
+small requests must not starve a large one, so once others have passed it `MOST_OVERTAKEN` times, later requests are not
+admitted to the scopes that it lacks until it is admitted or gone. The queue is bounded per scope; if it is full, the
 owner with the most places loses the latest of them to an owner with fewer.
 
-A lane holds those of one owner who wait for the same things. Whoever comes joins behind all owners that wait already,
-and whoever was served goes behind them again: so each of the others is served at most once before it is somebody's
-turn, however many of theirs are waiting.
+A lane holds the entries of one owner that wait for the same scopes. A new owner joins after all waiting owners, and an
+owner that was served goes to the end again: so each other owner is served at most once before an owner's turn, however
+many entries it has.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class QueuedItem(Protocol):
-    """Somebody who waits; a `number` is nobody else's, and larger than those of all who came before."""
+    """A waiting entry; its `number` is unique, and larger than those of all earlier entries."""
 
     @property
     def owner(self) -> str:
@@ -72,7 +72,7 @@ class FairQueue(Generic[W]):
         self._length += 1
 
     def requeue(self, waiting: W) -> None:
-        """Wait again, as if not served: in front of all owners, and behind those in its lane who came before."""
+        """Add an entry again, as if not served: before all owners, after the earlier entries of its lane."""
         self.add(waiting)
         lanes = self._owners.pop(waiting.owner)
         lane = lanes.pop(waiting.lane)
@@ -112,7 +112,7 @@ class FairQueue(Generic[W]):
 MOST_OVERTAKEN: Final = 64
 SHORTEST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
-"""Seconds that somebody is told to wait for a place; those of a window are told as they are."""
+"""Most seconds to report as the wait for a slot; waits for a window are reported unchanged."""
 
 NEVER: Final = "limit_exceeded"
 """The `code` of a failure that no waiting will help."""
@@ -144,7 +144,7 @@ class QueueEntry(Struct, eq=False, kw_only=True):
 
 
 class AdmissionQueue:
-    """Those who want in. Methods return whose fate they decided beside that of whoever they were called for."""
+    """Waiting requests. Methods return the entries that they decided, other than the one they were called for."""
 
     def __init__(self) -> None:
         self.ledger = UsageLedger()
@@ -166,7 +166,7 @@ class AdmissionQueue:
         return decided if one.is_decided else decided + self._enqueue(one, now)
 
     def try_acquire(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
-        """Come in if there is room, and nobody waits who wants into one of `scopes`; else nothing happened."""
+        """Reserve if there is capacity and no request waits for one of `scopes`; otherwise change nothing."""
         if self._queue:
             names = {scope.name for scope in scopes}
             if any(not names.isdisjoint(other.lane) for other in self._queue.heads()):
@@ -174,7 +174,7 @@ class AdmissionQueue:
         return self.ledger.try_reserve(scopes, tokens, now)
 
     def release(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> list[QueueEntry]:
-        """Give back what was taken, as `UsageLedger.release` has it; who was let in by that is returned."""
+        """Release a reservation as `UsageLedger.release` does; return the entries that were admitted by that."""
         if not self.ledger.release(taken, used, now, asked=asked) or not self._queue:
             return []
         return self._admit(now, [scope.name for scope in taken.scopes])
@@ -197,7 +197,7 @@ class AdmissionQueue:
         return decided + self._admit(now, one.lane)
 
     def requeue(self, one: QueueEntry, lacks: Sequence[Shortage], now: float) -> list[QueueEntry]:
-        """Wait again, in front of the others: somebody who sees more said that there is no room."""
+        """Wait again, before the others: the shared limiter reported that there is no capacity."""
         if one.reservation is not None:
             self.ledger.release(one.reservation, 0, now, asked=False)
             one.reservation = None
@@ -215,7 +215,7 @@ class AdmissionQueue:
         return self._admit(now, None)
 
     def next_at(self, now: float) -> float | None:
-        """Return when somebody could come in though nobody leaves."""
+        """Return when a request could be admitted although none ends."""
         times = [
             max(lack.check_at or lack.ends_at for lack in lacks)
             for one in self._queue.heads()
@@ -225,7 +225,7 @@ class AdmissionQueue:
         return None if soonest == inf else soonest
 
     def refusal(self, lacks: Sequence[Shortage], now: float) -> Failure:
-        """Return what to say to a request that has to go."""
+        """Return the failure for a request that is rejected."""
         for lack in lacks:
             if lack.reason == "never":
                 return _impossible(lack)
@@ -239,7 +239,7 @@ class AdmissionQueue:
         return Failure(kind="overloaded", message=message, retry_after=self._expected_wait(lacks))
 
     def _enqueue(self, one: QueueEntry, now: float) -> list[QueueEntry]:
-        """Have somebody wait who could not come in, or refuse it; return whom else that decided."""
+        """Queue a request that was not admitted, or reject it; return the other entries that this decided."""
         lacks = self.ledger.shortages(one.scopes, one.tokens, now)
         if one.deadline <= now or any(_is_hopeless(lack, one) for lack in lacks):
             self._refuse(one, lacks, now)
@@ -271,7 +271,7 @@ class AdmissionQueue:
         self._queue.remove(one)
 
     def _admit(self, now: float, names: Iterable[str] | None) -> list[QueueEntry]:
-        """Let in who can come in, as long as anybody can; if scopes are named, only who wants into one."""
+        """Admit requests as long as possible; with `names`, only those for one of these scopes."""
         among = None if names is None else frozenset(names)
         called: list[QueueEntry] = []
         while self._queue and (round_ := self._admit_round(now, among)):
@@ -299,7 +299,7 @@ class AdmissionQueue:
         return called
 
     def _expected_wait(self, lacks: Sequence[Shortage]) -> float:
-        """Return the seconds after which whoever waits now has had its turn, if all goes on as it has lately."""
+        """Return the expected seconds until all current entries are admitted, at the recent rate."""
         seconds = SHORTEST_RETRY
         for lack in lacks:
             room = self.ledger.scopes[lack.scope.name]
@@ -325,6 +325,6 @@ def _impossible(lack: Shortage) -> Failure:
 
 
 def _scope_label(scope: Scope) -> str:
-    """Return what a client may read of a scope: its own key's name is a digest, which tells nobody anything."""
+    """Return the part of a scope's name that clients may see, without the digest of their key."""
     kind, _, name = scope.name.partition(":")
     return "this API key" if kind == "key" else f"the {kind} `{name}`"

@@ -53,7 +53,7 @@ class WindowUsage:
         return len(self._entries)
 
     def used(self, now: float) -> int:
-        """Return what counts now; more than the amount where more was used than had been asked for."""
+        """Return what counts now; more than the amount if more was used than reserved."""
         self._expire(now)
         return self._used
 
@@ -88,7 +88,7 @@ class WindowUsage:
         return last
 
     def take_back(self, entry: WindowEntry, amount: int) -> None:
-        """Take back what was not used after all; of what does not count any more, nothing."""
+        """Return what was not used; expired usage is not returned."""
         returned = min(amount, entry.amount)
         entry.amount -= returned
         self._used -= returned
@@ -113,7 +113,7 @@ class WindowUsage:
 class Scope(Struct, frozen=True):
     """The limits of one thing: a client's key, an upstream, a model.
 
-    `name` says what it is and which (`key:OWNER`, `upstream:main`, `model:large`); who names the same shares the
+    `name` is its kind and name (`key:OWNER`, `upstream:main`, `model:large`); requests with the same name share the
     limits. `queue` may wait for a place, each at most `queue_seconds`.
     """
 
@@ -140,10 +140,10 @@ ShortageReason: TypeAlias = Literal["never", "window", "places"]
 
 
 class Shortage(Struct, frozen=True):
-    """What is missing in a scope, and when that is over if nothing else happens; `inf`: when somebody leaves.
+    """What is missing in a scope, and when that ends if nothing else happens; `inf`: when a request ends.
 
-    `may_end_early` says that it may be over earlier, since others may give back what they asked for and did not use.
-    `check_at` is when to look, where nobody would tell that it is over. Who asks for less than `tokens` may have room.
+    `may_end_early`: it may end earlier, because others may release what they reserved and did not use. `check_at` is
+    when to check again, if its end is not reported. Requests for less than `tokens` may be admitted.
     """
 
     scope: Scope
@@ -210,7 +210,7 @@ class ScopeUsage:
 
 
 class UsageLedger:
-    """All scopes that anybody has named, and what is used of them."""
+    """All scopes that were named, and their usage."""
 
     def __init__(self) -> None:
         self._scopes: dict[str, ScopeUsage] = {}
@@ -226,7 +226,7 @@ class UsageLedger:
         return [lack for scope in scopes if (lack := self._usage(scope).shortage(tokens, now)) is not None]
 
     def try_reserve(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
-        """Take all of it, if all of it is there."""
+        """Reserve in all scopes, if all have capacity."""
         rooms = [self._usage(scope) for scope in scopes]
         for room in rooms:
             if room.shortage(tokens, now) is not None:
@@ -234,7 +234,7 @@ class UsageLedger:
         return self._reserve(scopes, rooms, tokens, now)
 
     def reserve(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation:
-        """Take all of it, whether it is there or not."""
+        """Reserve in all scopes, even without capacity."""
         return self._reserve(scopes, [self._usage(scope) for scope in scopes], tokens, now)
 
     def _reserve(
@@ -251,7 +251,7 @@ class UsageLedger:
         return ScopeReservation(tuple(scopes), tokens, now, uses, reserved)
 
     def release(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> bool:
-        """Give it back, once: of the tokens what was not `used`, of the requests only one that nobody was `asked`.
+        """Release it, once: the tokens that were not `used`, and the request if no upstream was `asked`.
 
         Returns whether there was anything to give. More than was reserved is noted as used now.
         """
@@ -275,7 +275,7 @@ class UsageLedger:
         return True
 
     def close_scope(self, lack: Shortage) -> None:
-        """Let nobody into a scope for a while: somebody who sees more than this ledger said so."""
+        """Close a scope for a while, because the shared limiter reported a shortage."""
         self._usage(lack.scope).closed = lack
 
     def _usage(self, scope: Scope) -> ScopeUsage:

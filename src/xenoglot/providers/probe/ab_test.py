@@ -1,7 +1,7 @@
 """Tests whether a server accepts a field; if it accepts anything, repeats the test with a nonsense value.
 
 A server that passes over fields it does not know answers as if it had understood. But one that does know a field
-refuses nonsense in it: so the same request, spoiled, tells the two apart.
+refuses nonsense in it: so the same request with an invalid value distinguishes the two.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from xenoglot.providers.probe.findings import Confidence, Verdict
 
 COMPANIONS = ("include",)
-"""Fields that say in what detail to answer, wherever something else is asked for."""
+"""Fields that set the detail of an answer, next to the tested field."""
 
 Effect: TypeAlias = Literal["seen", "not seen", "contrary", "hidden"]
-"""What an answer shows of a thing asked for; `contrary`: that it was not done; `hidden`: nothing can show it."""
+"""What an answer shows of the tested feature; `contrary`: it was not done; `hidden`: nothing can show it."""
 
 
 class ProbeItem(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,8 @@ class ProbeItem(Struct, frozen=True, kw_only=True):
     `body` is the request that has it, `plain` one that has not. `invalid_fields` are fields, and values, that can be
     spoiled: by default those that are new at the top; none where nothing can be passed over. `named` are words by which
     a refusal means this. `yes` and `no` are the fields of `Target` that follow, `ignored` those of a thing that was
-    plainly not done. A `decoy` has nonsense in its place, and costs less: who takes that need not be asked the rest.
+    plainly not done. A `decoy` has an invalid value in its place, and costs less: a server that accepts it is not
+    tested further.
     """
 
     what: str
@@ -54,7 +55,7 @@ class ProbeItem(Struct, frozen=True, kw_only=True):
 
 
 class ProbeOutcome(Struct, frozen=True, kw_only=True):
-    """The finding, and the first answer, for whoever has more to say of it."""
+    """The finding, and the first answer, for further checks."""
 
     finding: Finding
     answer: ProbeAnswer
@@ -105,7 +106,7 @@ def _rejected(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer) -> 
 
 
 def _controlled(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, shown: Effect) -> Conversation[Finding]:
-    """Say how sure it is that a thing was taken that no effect shows."""
+    """Return how sure it is that a feature was accepted whose effect is hidden."""
     evidence = [answer.evidence]
     passed_over: str | None = None
     for key, body in () if speaker.refuses_unknown and thing.invalid_fields is None else _controls(thing):
@@ -120,7 +121,7 @@ def _controlled(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, s
 
 
 def _controls(thing: ProbeItem) -> Iterator[tuple[str, JSONObject]]:
-    """Yield the request of a thing, spoiled in each of its fields that are there."""
+    """Yield the request of a feature, with an invalid value in each of its fields that are set."""
     for key, value in _fields(thing):
         body: JSONObject = with_nonsense(thing.body, partial(_is, key, value))
         if body != thing.body:

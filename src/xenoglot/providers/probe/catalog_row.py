@@ -37,7 +37,7 @@ def _as_tuple(value: JSON) -> JSON:
 
 
 def row_of(report: Report, name: str | None = None, key_env: str | None = None) -> Provider:
-    """Return the row of the server, called `name`, or after its host; each quirk has in `sources` what told it."""
+    """Return the row of the server, called `name`, or after its host; `sources` has the evidence of each quirk."""
     host = urlsplit(report.base_url).hostname or "server"
     called = name or _FOREIGN.sub("_", host.lower()).strip("_")
     faces = tuple(_endpoint(report, dialect) for dialect in report.faces)
@@ -65,7 +65,7 @@ def _endpoint(report: Report, dialect: str) -> ProviderEndpoint:
 
 
 def _models(report: Report) -> Iterator[ModelRule]:
-    """Yield what is known of the model that was asked, in each face where anything is; of several the first holds."""
+    """Yield what is known of the tested model, in each endpoint where anything is; the first of several applies."""
     if report.model is None:
         return
     peculiar = {face: found for face in report.faces if (found := quirks(report, face, "model"))}
@@ -76,7 +76,7 @@ def _models(report: Report) -> Iterator[ModelRule]:
 
 
 def _sources(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield for each quirk what was asked and answered."""
+    """Yield for each quirk the request and the answer."""
     for finding in report.findings:
         for name in finding.sets:
             if name in quirks(report, finding.face, finding.scope) and finding.confidence != "guess":
@@ -99,7 +99,7 @@ def row_toml(row: Provider) -> str:
 
 
 def config_toml(report: Report, name: str, key_env: str | None) -> str:
-    """Return the upstream as a configuration file says it, in the first dialect that the server speaks."""
+    """Return the upstream as a table of a configuration file, in the first dialect that the server supports."""
     if not report.faces:
         return ""
     face = report.faces[0]

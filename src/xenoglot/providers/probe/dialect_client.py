@@ -38,7 +38,7 @@ REASONING_FIELDS: Final = ("reasoning_details", "reasoning_content", "reasoning"
 
 
 class ProbeRecord:
-    """What is noted of every answer, whatever was asked."""
+    """Facts that are recorded from every answer."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -90,14 +90,14 @@ class DialectClient:
         return self.dialect.name
 
     def request(self, *turns: str | Message, **fields: object) -> Request:
-        """Return a request of few tokens; a string is what the user says."""
+        """Return a request of few tokens; a string is a user message."""
         messages = tuple(make_message("user", turn) if isinstance(turn, str) else turn for turn in turns)
         made = Request(model=self.model, messages=messages, **fields)  # type: ignore[arg-type]
         cap = self.cap if made.sampling.max_tokens is None else made.sampling.max_tokens
         return replace(made, sampling=replace(made.sampling, max_tokens=cap))
 
     def encode(self, request: Request, needs: tuple[str, ...] = (), **target: object) -> JSONObject | None:
-        """Return `request` as the server is sent it; `None` where the dialect cannot say what it `needs`."""
+        """Return the body for the server; `None` if the dialect does not support what it `needs`."""
         losses, facts = Losses(), replace(self.target, **target)
         try:
             body = self.dialect.encode_request(fitted(request, self.name, facts, losses), losses, facts)
@@ -127,7 +127,7 @@ class DialectClient:
         return answer
 
     def post_with_retry(self, body: JSONObject, words: str) -> Conversation[ProbeAnswer]:
-        """Ask, and where the server failed at it, once more."""
+        """Send a request, and retry once if the server failed."""
         answer = yield from self.post(body, words)
         return (yield from self.post(body, words)) if answer.outcome == "failing" else answer
 
@@ -154,7 +154,7 @@ def with_nonsense(value: JSON, wrong: Callable[[str, JSON], bool]) -> JSON:
 
 
 def _nonsense(value: JSON) -> JSON:
-    """Return what no server that looks would take: a word that nobody has, or one where something else belongs."""
+    """Return a value that a checking server rejects: an unknown word, or one of the wrong type."""
     return {"xenoglot": "probe"} if isinstance(value, list) else NONSENSE
 
 

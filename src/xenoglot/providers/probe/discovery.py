@@ -81,7 +81,7 @@ Lists: TypeAlias = "dict[str, DiscoveredModels]"
 
 
 class DiscoveredModels(Struct, frozen=True, kw_only=True):
-    """A list of models as it was told at one path."""
+    """The list of models at one path."""
 
     models: tuple[ModelInfo, ...] = ()
     entries: tuple[JSONObject, ...] = ()
@@ -141,7 +141,7 @@ def _entries(body: JSON) -> Iterator[JSONObject]:
 
 
 def listing(found: Lists) -> Finding:
-    """Return what the lists say."""
+    """Return the finding about the lists."""
     names = list(dict.fromkeys(model.id for listed in found.values() for model in listed.models))
     return Finding(
         face="",
@@ -161,7 +161,7 @@ def choose(models: Sequence[ModelInfo]) -> str | None:
 
 
 def window_of(model: str, found: Lists) -> int | None:
-    """Return the context window of `model`, in tokens, where a list tells it."""
+    """Return the context window of `model`, in tokens, if a list has it."""
     for listed in found.values():
         for entry in listed.entries:
             if model not in (entry.get("id"), entry.get("name"), str(entry.get("name", "")).removeprefix("models/")):
@@ -206,13 +206,13 @@ def open_dialect(speaker: DialectClient, *, keyed: bool) -> Conversation[tuple[b
 def _greet(speaker: DialectClient) -> Conversation[ProbeAnswer]:
     body = speaker.encode(greeting(speaker))
     if body is None:
-        raise WireError("$", f"`{speaker.model}` cannot be asked in {speaker.name}")
+        raise WireError("$", f"`{speaker.model}` cannot be requested in {speaker.name}")
     path = speaker.dialect.path.replace("{model}", speaker.model)
     return (yield from speaker.post_with_retry(body, f"a greeting at `{path}`"))
 
 
 def _with_other_cap(speaker: DialectClient, refusal: ProbeAnswer) -> Conversation[ProbeAnswer]:
-    """Greet once more with the other name of the cap, which some models demand."""
+    """Send the greeting again with the other name of the token limit, which some models require."""
     request = greeting(speaker)
     usual = speaker.encode(request)
     other = speaker.encode(request, max_tokens_field="max_completion_tokens")
@@ -226,7 +226,7 @@ def _with_other_cap(speaker: DialectClient, refusal: ProbeAnswer) -> Conversatio
 
 
 def _record_cap(speaker: DialectClient, answer: ProbeAnswer) -> None:
-    """Let a model that thinks have more room, or there will be nothing to see."""
+    """Raise the token limit for a reasoning model, or its answer would be empty."""
     if any(isinstance(part, Reasoning) for part in parts_of(answer)) or not answer.text.strip():
         speaker.cap = REASONING_CAP
 

@@ -20,7 +20,7 @@ NO_MODEL: Final = "xenoglot-no-such-model"
 
 
 def unknown_field(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
-    """Ask with a field that nobody has: a server that takes it takes anything, and what it takes proves little."""
+    """Send a field that no dialect has: a server that accepts it accepts anything, so that acceptance proves little."""
     body = speaker.encode(greeting(speaker))
     if body is None:
         return ()
@@ -43,7 +43,7 @@ def wrong_type(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
 
 
 def no_such_model(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
-    """Ask for a model that is not there."""
+    """Request a model that does not exist."""
     body = speaker.encode(greeting(speaker))
     field = speaker.dialect.model_field
     if body is None or field not in body:

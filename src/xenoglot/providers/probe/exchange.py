@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
 
 Outcome: TypeAlias = Literal["answered", "foreign", "absent", "refused", "locked", "limited", "failing"]
-"""What became of a question: `foreign` is an answer in no words of the dialect, `absent` a path that is not there,
-`locked` one that wants (another) key, `limited` one that was asked too often."""
+"""Outcome of a request: `foreign` is an answer that is not in the dialect, `absent` a path that does not exist,
+`locked` a path that needs a (different) key, `limited` a rate limit."""
 
 _OK = 200
 _REDIRECT = 300
@@ -51,7 +51,7 @@ _BY_STATUS: dict[int, Outcome] = {
 class ProbeRequest(Struct, frozen=True, kw_only=True):
     """One request. `path` is one of `dialect`, below whatever base URL; `auth` is how a key is shown, if there is one.
 
-    `stream` is whether the answer may come as a stream, `description` is what is asked, for people.
+    `stream` is whether the answer may come as a stream, `description` describes the request for people.
     """
 
     method: Literal["GET", "POST"]
@@ -76,7 +76,7 @@ class ProbeResponse(Struct, frozen=True, kw_only=True):
 Result_co = TypeVar("Result_co", covariant=True)
 
 Conversation: TypeAlias = Generator[ProbeRequest, ProbeResponse, Result_co]
-"""Asks, is told, and returns what it made of it."""
+"""Yields requests, receives their responses, and returns a result."""
 
 
 class ProbeAnswer(Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ def _short(text: str) -> str:
 
 
 def read_answer(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> ProbeAnswer:
-    """Return what `reply` says, by the rules of `dialect`."""
+    """Return `reply`, decoded by the rules of `dialect`."""
     if reply.problem is not None and not reply.status:
         return ProbeAnswer(request=ask, outcome="failing", status=0, problem=reply.problem)
     media_type = dict(reply.headers).get("content-type", "").lower()
@@ -161,7 +161,7 @@ def read_answer(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> Pr
 
 
 def outcome_of(status: int) -> Outcome:
-    """Return what a status other than a success means for the question; an error behind a 200 is a refusal."""
+    """Return the outcome for a status other than success; an error with status 200 is a refusal."""
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if _OK < status < _BAD:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 Verdict: TypeAlias = Literal["yes", "no", "ignored", "not seen", "unclear", "not asked"]
-"""`no` is said of what the server refused; what a model merely did not do is `not seen`."""
+"""`no`: the server refused it; `not seen`: the model did not do it."""
 
 Confidence: TypeAlias = Literal["sure", "likely", "guess"]
-"""`sure`: the effect was there, or the refusal names the field. `likely`: it was taken by a server that refuses what it
+"""`sure`: the effect was seen, or the refusal names the field. `likely`: it was taken by a server that refuses what it
 does not know, or was refused without a reason. `guess`: all else, as what a server took that takes everything."""
 
 Scope: TypeAlias = Literal["server", "model"]
@@ -34,7 +34,7 @@ class ProbeExchange(Struct, frozen=True, kw_only=True):
 class Finding(Struct, frozen=True, kw_only=True):
     """One thing that a server does, or does not do.
 
-    `face` is the dialect in which it was asked, empty where that does not matter. `detail` says how it does it. `sets`
+    `face` is the dialect of the request, empty if that does not matter. `detail` describes how it works. `sets`
     are the fields of `codec.target.Target` that follow from it, the usual ones among them.
     """
 
@@ -59,8 +59,8 @@ class ProbeCost(Struct, frozen=True, kw_only=True):
 class Report(Struct, frozen=True, kw_only=True):
     """All that was found. `faces` are the dialects that the server speaks, the first of them the best to ask it in.
 
-    `auth` says how a key was shown in each, `listed` are the models that it says it has, `context` is the window of
-    the `model` that was asked. `text_syntax` is the row by which its texts are to be read, where that was seen.
+    `auth` is how a key was sent in each, `listed` are the models that it lists, `context` is the window of the tested
+    `model`. `text_syntax` is the row by which its texts are to be read, where that was seen.
     """
 
     base_url: str
@@ -88,7 +88,7 @@ _MARK: Final = "    "
 
 
 def lines(report: Report, *, evidence: bool = False) -> Iterator[str]:
-    """Yield the report; with `evidence` also what was asked and answered for each line of it."""
+    """Yield the report; with `evidence` also the requests and answers of each line."""
     yield report.base_url
     if report.model is not None:
         window = "" if report.context is None else f", a context of {report.context} tokens"

@@ -25,7 +25,7 @@ _SLACK: Final = 12
 """Servers count tokens differently, and some dialects have a least; an answer of sixty numbers is far longer."""
 
 _SIZES: Final = (5, 16)
-"""How many stop strings are tried: one more than OpenAI takes, and as many as anybody writes."""
+"""Numbers of stop strings that are tested: one more than OpenAI accepts, and a large one."""
 
 
 def caps(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:

@@ -27,13 +27,13 @@ DOT: Final = (
     "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7hIASyp6lTCQQCgUAgEAgEgi/BAjLD/C5w"
     "/SM9AAAAAElFTkSuQmCC"
 )
-"""A picture of nothing but red, as PNG: 32 pixels each way, for some servers refuse smaller ones."""
+"""A red PNG image of 32 x 32 pixels, because some servers refuse smaller ones."""
 
 TOOLS: Final = ("tool", "tools")
 """What losses call tools that a dialect does not have."""
 
 WORD: Final = "amber"
-"""What nobody says unless a schema makes him."""
+"""A word that a model writes only if a schema requires it."""
 
 SCHEMA: Final[JSON] = {
     "type": "object",
@@ -55,9 +55,9 @@ _CUSTOM: Final = Tool(name="note", description="Takes a note.", kind="custom")
 class ProbeRow(Struct, frozen=True, kw_only=True):
     """One thing, as canonical requests.
 
-    `request` has it, `plain` has not (by default a greeting). `needs` are the losses by which a dialect says that it
-    cannot be written; `target` what the encoder must be told so that it is, and a fact of it that may hold or not must
-    show in the body. A `expensive` one allows a long answer. The others are those of `ProbeItem`.
+    `request` has it, `plain` has not (by default a greeting). `needs` are the losses by which a dialect reports that it
+    cannot be written; `target` the facts that the encoder needs to write it, each of which must change the body. A
+    `expensive` one allows a long answer. The others are those of `ProbeItem`.
     """
 
     what: str
@@ -78,7 +78,7 @@ class ProbeRow(Struct, frozen=True, kw_only=True):
 
 
 def probe_items(speaker: DialectClient, *, images: bool) -> Iterator[tuple[ProbeItem, Callable[[ProbeAnswer], Effect]]]:
-    """Yield what can be asked in the dialect of `speaker`, with what shows that it was done."""
+    """Yield the tests that the dialect of `speaker` supports, each with the check of its effect."""
     for row in ROWS:
         thing = probe_item(speaker, row) if images or not row.images else None
         if thing is not None:
@@ -109,7 +109,7 @@ def probe_item(speaker: DialectClient, row: ProbeRow) -> ProbeItem | None:
 
 
 def _decoy(speaker: DialectClient, body: JSONObject, plain: JSONObject) -> JSONObject | None:
-    """Return a short request with nonsense in what is new: whoever takes it would pass over the dear one too."""
+    """Return a short request with an invalid value in the tested field; a server that accepts it ignores the field."""
     short = speaker.encode(greeting(speaker))
     new = {key: NONSENSE for key, value in body.items() if plain.get(key) != value}
     nested = any(key in plain for key in new)
@@ -155,12 +155,12 @@ def answers_twice(answer: ProbeAnswer) -> Effect:
 
 
 def continues_prefill(answer: ProbeAnswer) -> Effect:
-    """Whether the text goes on inside the word at which the turn was left."""
+    """Whether the text continues inside the word at which the turn ended."""
     return "seen" if answer.text.startswith("is") else "not seen"
 
 
 def sees_red(answer: ProbeAnswer) -> Effect:
-    """Whether the picture was looked at: it is red."""
+    """Whether the answer names the colour of the image, red."""
     return "seen" if "red" in answer.text.lower() else "not seen"
 
 
@@ -292,7 +292,7 @@ ROWS: Final = (
     ),
     ProbeRow(
         what="prefill",
-        description="a last turn of the assistant, to be gone on with",
+        description="a last turn of the assistant, to be continued",
         request=_prefilled,
         needs=("prefill", "turns"),
         target={"prefill": "native"},
@@ -305,7 +305,7 @@ ROWS: Final = (
     ),
     ProbeRow(
         what="images",
-        description="a small picture in the request",
+        description="a small image in the request",
         request=lambda speaker: speaker.request(make_message("user", "Which colour is this?", _dot())),
         needs=("Image", "image", "media"),
         invalid_fields=(),
@@ -318,7 +318,7 @@ ROWS: Final = (
     ),
     ProbeRow(
         what="tool_result_media",
-        description="a small picture in what a tool returned",
+        description="a small image in the result of a tool",
         request=_media_in_result,
         needs=TOOLS,
         target={"tool_result_media": True},

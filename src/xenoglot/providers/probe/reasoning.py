@@ -48,4 +48,4 @@ THINKING_ROWS: Final = (
     _row("to think, by `enable_thinking`", _ON, thinking="switch", thinking_field="enable_thinking"),
     _row("to think, by `chat_template_kwargs`", _ON, thinking="switch", thinking_field="chat_template_kwargs"),
 )
-"""The ways to tell a server to think, the commonest first."""
+"""The ways to request reasoning, the most common first."""

@@ -1,8 +1,8 @@
 """Runs all probes of a server: a generator that yields requests and receives their responses.
 
 It does no I/O and knows no clock; `backends.probe_runner` drives it. Each question is a canonical request, written by
-the dialect's own encoder; each answer is read by its decoder. So one table of questions serves every dialect, and what
-a dialect has no words for is not asked in it.
+the dialect's own encoder; each answer is read by its decoder. So one table of tests serves every dialect, without the
+tests that a dialect cannot express.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     Part = Callable[[DialectClient], Conversation[tuple[Finding, ...]]]
 
 NO_NAME: Final = "default"
-"""What a model is called where nobody says: servers of one model answer to any name."""
+"""The name of the model if none is given: servers of one model accept any name."""
 
 _OK: Final = 200
 _TRACES: Final = ("request-id", "requestid", "trace-id", "cf-ray", "x-correlation-id")
@@ -62,8 +62,8 @@ _RATES: Final = ("ratelimit", "rate-limit")
 class ProbeOptions(Struct, frozen=True, kw_only=True):
     """What is to be probed. `keyed` is whether there is a key to be shown.
 
-    With `dialects` those alone are tried, and everything is asked in each of them. Else all are tried, and everything
-    is asked in the first that is spoken; in the others whether they stream.
+    With `dialects` only those are tried, with all tests in each. Otherwise all are tried, with all tests in the first
+    supported one, and the test of streams in the others.
     """
 
     base_url: str
@@ -108,13 +108,13 @@ def probe(options: ProbeOptions) -> Conversation[Report]:
 
 
 def ordered(dialects: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of dialects, the best to be asked in first."""
+    """Return the names of dialects, the best for tests first."""
     rank = {name: place for place, name in enumerate(PREFERENCE)}
     return tuple(sorted(dialects, key=lambda name: (rank.get(name, len(rank)), name)))
 
 
 def _model_for(name: str, model: str, options: ProbeOptions, found: Lists) -> str:
-    """Return the model to be asked for in one dialect: another where its own list does not have it."""
+    """Return the model to request in one dialect: another if its own list does not have it."""
     listed = found.get(get(name).models_path)
     if options.model is not None or listed is None or not listed.models:
         return model
@@ -152,7 +152,7 @@ def _everything(speaker: DialectClient, *, images: bool) -> Conversation[tuple[F
 
 
 def _forms(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
-    """Ask for JSON, by a schema and without; what is refused says which form is left."""
+    """Request JSON, with and without a schema; each refusal leaves the other forms."""
     found: dict[str, Finding] = {}
     for row in (SCHEMA_ROW, OBJECT_ROW):
         thing = probe_item(speaker, row)
@@ -243,7 +243,7 @@ def _counting(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
 
 
 def _embedding(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
-    """Ask for the vector of a word; a model that talks may have none, so a refusal says little."""
+    """Ask for the vector of a word; a chat model may have none, so a refusal proves little."""
     form = next(iter(speaker.dialect.embeddings), None)
     if form is None:
         return ()

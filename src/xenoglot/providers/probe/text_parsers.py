@@ -20,7 +20,7 @@ _LONGEST = 120
 
 
 def syntax_of(texts: Sequence[ProbeExchange], model: str) -> tuple[str, ProbeExchange] | None:
-    """Return the row that reads the calls in a text, else the thoughts, and where; `None`: neither is there."""
+    """Return the row that reads the calls in a text, or else the reasoning, and where; `None` without either."""
     for kind in (ToolCall, Reasoning):
         for text in texts:
             row = _reading(text.answered, model, kind)

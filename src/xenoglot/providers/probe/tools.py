@@ -110,7 +110,7 @@ def _count(answer: ProbeAnswer) -> int:
 
 
 def _chosen(speaker: DialectClient, mode: str, plain: JSONObject, *, called: bool) -> Conversation[tuple[Finding, ...]]:
-    """Ask for a call that must be, or must not; `called` is whether there was one without being asked."""
+    """Ask for a call that must be, or must not; `called` is whether the model called one without the option."""
     forced = mode == "required"
     choice = ToolChoice(mode="required" if forced else "none")
     body = speaker.encode(

@@ -38,7 +38,7 @@ OTHER_FIELDS: Final[dict[str, object]] = {
     "cache_key": "xenoglot-probe",
 }
 NAME: Final = "name"
-"""Of a message; the one field here that is neither of the sampling nor of the request."""
+"""A field of messages; the only one here that is neither in the sampling nor in the request."""
 
 
 def find_unsupported(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
