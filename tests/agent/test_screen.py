@@ -164,7 +164,7 @@ def test_json_has_no_secrets_and_asks_nobody() -> None:
     screen.feed(ended("it is hunter2hunter2"))
     screen.note("note")
     screen.problem("problem")
-    assert screen.approve(CALL) == "`run` needs a person's approval, and nobody is there"
+    assert screen.approve(CALL) == "`run` needs the user's approval, and there is no terminal"
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
     assert lines[0]["output"]["content"][0]["text"] == "it is [redacted]"
     assert lines[1:] == [{"event": "note", "text": "note"}, {"event": "problem", "text": "problem"}]

@@ -130,7 +130,7 @@ def test_what_is_there_is_told(tmp_path: Path) -> None:
         pytest.param("/modell large", "did you mean `/model`?", id="c-s10-nearly-and-more"),
         pytest.param("/zzz", "there is no command `/zzz`; /help", id="c-s10-far-off"),
         pytest.param("/", "there is no command `/`", id="c-s10-nothing"),
-        pytest.param("/clear all of it", "takes nothing behind it", id="c-s10-too-much"),
+        pytest.param("/clear all of it", "takes no argument", id="c-s10-too-much"),
     ],
 )
 def test_what_is_no_command_is_told_with_the_nearest(tmp_path: Path, text: str, told: str) -> None:

@@ -74,7 +74,7 @@ class Agent:
     ) -> RunResult:
         """Work on a prompt until the model is done or may do no more; `feed` is given each event.
 
-        Cancelled, it leaves a conversation that can be gone on with.
+        Cancelled, it leaves a conversation that can be continued.
 
         Raises:
             ConfigurationError: something of the options is wrong, or a hook stops the prompt.
@@ -186,7 +186,7 @@ class Agent:
 
 
 def _without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the conversation without the instructions before it: they are given anew with each prompt."""
+    """Return the conversation without the instructions before it, which are set again with each prompt."""
     first = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     return tuple(messages[first:])
 

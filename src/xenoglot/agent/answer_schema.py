@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.text.json.schema import SchemaProblem
 
 RETRIES: Final = 2
-"""How often the model is told what is wrong with its answer."""
+"""How often the problems of an answer are sent to the model."""
 
 LARGEST: Final = 1_048_576
 """Bytes of a schema file."""

@@ -37,7 +37,7 @@ _TICK = 0.05
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the flags of background runs say; return the exit code.
+    """Run a command of background runs; return the exit code.
 
     Raises:
         ConfigurationError: something of them is wrong.
@@ -92,7 +92,7 @@ def _prompt(options: argparse.Namespace) -> str:
 
 
 def _read_options() -> argparse.Namespace:
-    """Return what this process is to do, as the one that started it says; behind it there is no more input."""
+    """Return the options of this process from its standard input, which ends after them."""
     try:
         options = argparse.Namespace(**json.loads(sys.stdin.buffer.read()))
     except (ValueError, TypeError, RecursionError):

@@ -68,7 +68,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
 
 
 def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> int:
-    """Do what the flags say; return the exit code.
+    """Run the command; return the exit code.
 
     Raises:
         ConfigurationError: something of them is wrong.
@@ -197,7 +197,7 @@ def _screen(options: argparse.Namespace, redactor: Redactor, screen_of: Callable
 
 
 def _prompt(options: argparse.Namespace, setting: AgentOptions) -> str | None:
-    """Return the one thing to do; `None` where somebody sits there who will say."""
+    """Return the prompt; `None` if the user will type it."""
     if options.prompt is None and setting.can_ask:
         if setting.schema is not None:
             raise ConfigurationError("`--schema` needs a prompt: it is for one answer")
@@ -213,7 +213,7 @@ def _prompt(options: argparse.Namespace, setting: AgentOptions) -> str | None:
 
 @contextmanager
 def _session(options: argparse.Namespace, setting: AgentOptions) -> Iterator[SessionFile | None]:
-    """Open the session that is wanted; say afterwards how to go on with it."""
+    """Open the session; print afterwards how to continue it."""
     if options.no_session:
         yield None
         return
@@ -244,12 +244,12 @@ def _open_session(options: argparse.Namespace, setting: AgentOptions) -> Session
 
 @contextmanager
 def _outside(options: argparse.Namespace, setting: AgentOptions) -> Iterator[Sequence[LocalTool]]:
-    """Give the tools of MCP servers; a person is asked before each call, or has allowed them all."""
+    """Give the tools of MCP servers; each call needs approval, or flags allow all."""
     if options.mcp is None:
         yield ()
         return
     if not (options.allow_mcp or setting.can_ask or setting.policy.allow):
-        raise ConfigurationError("`--mcp` needs `--allow-mcp` where nobody can be asked")
+        raise ConfigurationError("without a terminal, `--mcp` needs `--allow-mcp`")
     from xenoglot.tools.mcp.tools import mcp_tools  # noqa: PLC0415  an extra
 
     with mcp_tools(file=options.mcp, needs_approval=not options.allow_mcp) as tools:
@@ -314,7 +314,7 @@ def _converse(runner: asyncio.Runner, here: slash.SlashContext, setting: AgentOp
 
 
 def _list_sessions() -> None:
-    """Print the newest sessions: the name of each, when it began, where, and what was asked first."""
+    """Print the newest sessions: the name of each, its start, its folder and its first prompt."""
     listed = Sessions(folder_of(os.environ), Redactor()).listed()
     for _, session in zip(range(MOST_LISTED), listed, strict=False):
         begun = session.started

@@ -24,7 +24,7 @@ PermissionMode: TypeAlias = Literal["no", "ask", "yes"]
 
 
 class Permissions(Struct, frozen=True, kw_only=True):
-    """Permissions besides reading: to change files, and to run commands, which have all rights of their user."""
+    """Permissions in addition to reading: to change files, and to run commands, which have all rights of their user."""
 
     write: PermissionMode = "no"
     shell: PermissionMode = "no"

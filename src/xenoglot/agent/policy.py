@@ -34,13 +34,13 @@ BUILT_IN: Final = ("list_dir", "read_file", "find", "search", "plan", *EDITING, 
 """The tools that an agent may have by itself."""
 
 OUTSIDE: Final = "mcp_"
-"""What a pattern may say before the name of a tool from outside: `mcp_*` is all of them."""
+"""Prefix of the names of MCP tools in patterns: `mcp_*` is all of them."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY = re.compile(
     r"(?:^|\W)(?:(?:sk|pk|rk)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|hf_|AKIA|AIza|eyJ)[\w.-]{12}|-----BEGIN "
 )
-"""What keys begin with, of the kinds that say so."""
+"""Prefixes of API keys, for the kinds that have one."""
 
 Amount = Annotated[float, Meta(ge=0, le=1e15)]
 Count = Annotated[int, Meta(ge=1)]
@@ -68,7 +68,7 @@ _FLAGS: Final = {
 class Policy(Struct, frozen=True, kw_only=True):
     """A parsed policy file. `deny` has priority over `ask`, and `ask` over `allow`; each holds patterns of tool names.
 
-    `message` is told to the model, `env` are variables for commands, `hooks` run before and after prompts and calls.
+    `message` is sent to the model, `env` are variables for commands, `hooks` run before and after prompts and calls.
     """
 
     deny: tuple[str, ...] = ()
@@ -103,9 +103,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         )
 
     def applied(self, tools: Sequence[LocalTool], *, can_ask: bool, outside: bool = False) -> list[LocalTool]:
-        """Return the tools that are given, each settled whether it is asked for; `outside` says whose they are.
+        """Return the allowed tools, each with whether it needs approval; `outside` is whether they are MCP tools.
 
-        Where nobody can be asked, no tool is given that would need it.
+        Without a user to ask, tools that need approval are left out.
         """
         given: list[LocalTool] = []
         for tool in tools:
@@ -123,10 +123,10 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 def policy_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Policy:
-    """Return the policy that a flag names; one that says nothing where none does. `--read-only` allows nothing more.
+    """Return the policy that a flag names; an empty one without the flag. `--read-only` allows nothing more.
 
     Raises:
-        ConfigurationError: it cannot be read, lies in the workspace, or something in it is wrong; all that is, is told.
+        ConfigurationError: it cannot be read, lies in the workspace, or is not valid; the message has all problems.
     """
     if options.policy is None:
         return Policy()

@@ -18,7 +18,7 @@ _CHUNK: Final = 64 * 1024
 
 
 class ProcessOutput(NamedTuple):
-    """The beginning of standard output and of standard error, without surrounding blanks."""
+    """The beginning of standard output and of standard error, without surrounding white space."""
 
     output: str
     problem: str
@@ -29,7 +29,7 @@ def exchange(
 ) -> ProcessOutput:
     """Write `data` to standard input and read until the process has ended; `most` characters of each pipe are kept.
 
-    The pipes are unbuffered. What is printed beyond `most` is read and dropped, so that the process can go on.
+    The pipes are unbuffered. What is printed beyond `most` is read and dropped, so that the process is not blocked.
 
     Raises:
         TimeoutExpired: it has not ended after `seconds`, or another process still holds its pipes.
@@ -73,7 +73,7 @@ def _write(pipe: IO[bytes], left: memoryview) -> memoryview:
 
 
 class _Beginning:
-    """The first `most` characters of a text that arrives in pieces, redacted and without surrounding blanks."""
+    """The first `most` characters of a text that arrives in pieces, redacted and without surrounding white space."""
 
     def __init__(self, most: int, redactor: Redactor) -> None:
         self._most = most

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xenoglot.agent.sandbox.workspace import Workspace
 
 NOTES = ("AGENTS.md", "CLAUDE.md")
-"""The files of notes that projects keep for agents; the first that is there is read."""
+"""The files of notes that projects keep for agents; the first that exists is read."""
 
 LONGEST_NOTES = 8_000
 """Bytes of notes that are read."""
@@ -51,7 +51,7 @@ def system_prompt(
 
 
 def project_notes(workspace: Workspace) -> str | None:
-    """Return what the project's own notes say, as far as they are read; `None` if it has none."""
+    """Return the beginning of the project's notes; `None` if it has none."""
     for name in NOTES:
         try:
             with workspace.open(name) as file:

@@ -43,13 +43,13 @@ class Screen(Protocol):
         """Draw what is open to its end."""
 
     def note(self, text: str) -> None:
-        """Say something beside the conversation."""
+        """Show a note outside the conversation."""
 
     def problem(self, text: str) -> None:
-        """Say what went wrong."""
+        """Show an error."""
 
     def approve(self, call: ToolCall) -> bool | str | Awaitable[bool | str]:
-        """Return whether a call may run; a text says why it may not."""
+        """Return whether a call may run; a text is the reason for a denial."""
 
     def read_prompt(self) -> str | None:
         """Return what a person wants next, outside of any event loop; `None` where they leave."""
@@ -65,7 +65,7 @@ class PlainScreen:
         self._always: set[str] = set()
         self._open = False
         self._interrupted = False
-        """Whether Ctrl-C was pressed at a question: the loop, which asks for all calls of an answer, hears it later."""
+        """Whether Ctrl-C was pressed at a question; the loop gets it after the questions about all calls."""
 
     def feed(self, event: RunEvent) -> None:
         """Show an event."""
@@ -109,7 +109,7 @@ class PlainScreen:
         self.note(f"xenoglot: {text}")
 
     def approve(self, call: ToolCall) -> bool | str:
-        """Ask whoever sits there; all of the call is shown, a long one over many lines."""
+        """Ask the user; the whole call is shown, a long one over many lines."""
         self.flush()
         if self._interrupted:
             return False
@@ -134,7 +134,7 @@ class PlainScreen:
     def _prompt(self, question: str) -> str | None:
         """Return what a person answers, `None` where nothing more comes.
 
-        An event loop takes Ctrl-C for itself and waits for this to return, so it is heard here, and passed on to it.
+        An event loop takes Ctrl-C for itself and waits for this to return, so it is handled here, and passed on to it.
         """
         self._interrupted = False
         self._notes.write(question)
@@ -179,11 +179,11 @@ class JSONScreen:
         self._write({"event": "problem", "text": text})
 
     def approve(self, call: ToolCall) -> str:
-        """Refuse: there is nobody to be asked."""
-        return f"`{call.name}` needs a person's approval, and nobody is there"
+        """Deny the call, because there is no user to ask."""
+        return f"`{call.name}` needs the user's approval, and there is no terminal"
 
     def read_prompt(self) -> str | None:
-        """Return nothing: nobody is there."""
+        """Return `None`, because there is no terminal."""
         return None
 
     def _write(self, value: JSONObject) -> None:
@@ -200,7 +200,7 @@ def event_json(event: RunEvent) -> JSONObject:
 
 
 def result_lines(output: ToolOutput) -> Iterator[str]:
-    """Yield what is shown of a result: the change it made, or the first lines of what the model is told."""
+    """Yield what is shown of a result: the change it made, or the first lines of the text for the model."""
     data = output.data
     text = data["diff"] if isinstance(data, dict) and data.get("diff") else output.text
     lines = str(text).splitlines()
@@ -212,7 +212,7 @@ def result_lines(output: ToolOutput) -> Iterator[str]:
 
 
 def call_lines(call: ToolCall) -> Iterator[str]:
-    """Yield all of a call, fit for a terminal: whoever allows it has to see its end, too."""
+    """Yield the whole call, safe for a terminal; the user has to see its end, too."""
     yield f"{for_log(call.name)} wants to be called:"
     try:
         arguments = msgspec.json.decode(call.arguments)

@@ -22,7 +22,7 @@ from xenoglot.tools.compaction import Compaction, shorten
 from xenoglot.tools.tool import LocalTool, ToolError
 
 Command: TypeAlias = Callable[["SlashContext", str], Iterator[str]]
-"""Does what it says with what is typed behind its name, and yields lines to show."""
+"""Runs with the text after its name, and yields lines to show."""
 
 _WORD: Final = re.compile(r"/[a-z-]*")
 _MEANT: Final = 0.8
@@ -35,7 +35,7 @@ class SlashContext(Struct, frozen=True, kw_only=True):
     """State that commands display: the agent, and its configuration.
 
     `folder` is the name of the workspace, `notes` of the file of notes that was read, `session` of the session;
-    `outside` are the tools of MCP servers. `window` tells how many tokens a model holds, where that is known.
+    `outside` are the tools of MCP servers. `window` returns the context window of a model in tokens, if known.
     """
 
     agent: Agent
@@ -69,7 +69,7 @@ def run_command(here: SlashContext, typed: str) -> Iterator[str] | None:
         raise ConfigurationError(f"there is no command `{name[:40]}`; {meant}/help lists what there is")
     takes, _, command = COMMANDS[name]
     if rest.strip() and not takes:
-        raise ConfigurationError(f"`{name}` takes nothing behind it; a prompt begins with another word")
+        raise ConfigurationError(f"`{name}` takes no argument; a prompt must begin with another word")
     return _folded(command(here, rest.strip()))
 
 
@@ -180,7 +180,7 @@ def _clear(here: SlashContext, _: str) -> Iterator[str]:
 
 
 def _exit(_: SlashContext, __: str) -> Iterator[str]:
-    """Leave nothing to show: whoever reads prompts leaves before this."""
+    """Show nothing; the loop that reads prompts ends before this."""
     yield from ()
 
 
@@ -189,7 +189,7 @@ def _model_of(here: SlashContext) -> str:
 
 
 def _size(here: SlashContext, messages: Sequence[Message]) -> int:
-    """Return about how many tokens the next prompt has before what is asked."""
+    """Return the approximate tokens of the next prompt, without its text."""
     system = Message(role="system", content=(Text(text=here.agent.settings.system),))
     tools = tuple(tool.spec for tool in here.agent.tools)
     return estimate(Request(model="", messages=(system, *messages), tools=tools))
@@ -232,4 +232,4 @@ COMMANDS: Final[dict[str, tuple[str, str, Command]]] = {
     "/session": ("", "the session, and how to go on with it", _session),
     "/exit": ("", "leave", _exit),
 }
-"""Name -> what stands behind it, what it does, and how."""
+"""Name -> its argument, its description, and its function."""

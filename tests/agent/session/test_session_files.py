@@ -192,7 +192,7 @@ def test_the_newest_of_a_folder_is_found(tmp_path: Path) -> None:
     assert [session.started.id for session in sessions(tmp_path).listed()] == [LATER, NAME]
     assert [session.title for session in sessions(tmp_path).listed()] == ["what for", ""]
     assert sessions(tmp_path).newest("/work") == LATER
-    with pytest.raises(ConfigurationError, match="no session of this folder"):
+    with pytest.raises(ConfigurationError, match="no session to continue"):
         sessions(tmp_path).newest("/elsewhere")
 
 

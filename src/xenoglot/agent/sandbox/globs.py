@@ -40,7 +40,7 @@ def compiled(pattern: str) -> Glob:
 
 
 def matches(glob: Glob, parts: Sequence[str]) -> bool:
-    """Return whether the names that make up a path are as the pattern says."""
+    """Return whether the names that make up a path match the pattern."""
     if len(glob) == 2 and glob[0] is None and glob[1] is not None:  # noqa: PLR2004  most are: a name in any folder
         return bool(parts) and glob[1].match(parts[-1]) is not None
     places = _reached(glob, {0})
@@ -65,7 +65,7 @@ def _stepped(glob: Glob, places: Iterable[int], part: str) -> set[int]:
 
 
 def _reached(glob: Glob, places: set[int]) -> set[int]:
-    """Add the places behind each `**`: it may stand for no folder at all."""
+    """Add the places after each `**`: it also matches no folder."""
     for place in sorted(places):
         behind = place
         while behind < len(glob) and glob[behind] is None:
@@ -78,10 +78,10 @@ LONGEST_FILE = 256 * 1024
 """Bytes of a `.gitignore` that are read."""
 
 MOST_RULES = 2000
-"""Rules that hold in a folder; further ones, which nobody writes by hand, are passed over."""
+"""Most rules of a folder; further ones are ignored."""
 
 USUAL = frozenset({"node_modules", "__pycache__", ".venv"})
-"""Folders that are not searched even where no file says so: they are made, and large."""
+"""Folders that are not searched even without a rule, because they are generated and large."""
 
 
 class IgnorePattern(Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class Ignored(Struct, frozen=True, kw_only=True):
         return Ignored(rules=self.rules + tuple((depth, rule) for rule in islice(rules(text.splitlines()), room)))
 
     def ignores(self, parts: Sequence[str], *, is_folder: bool) -> bool:
-        """Return whether a path is left out; one inside of a folder that is left out is not asked for."""
+        """Return whether a path is left out; paths inside an ignored folder are not passed here."""
         if is_folder and parts[-1] in USUAL:
             return True
         for depth, rule in reversed(self.rules):

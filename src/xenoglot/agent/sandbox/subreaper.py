@@ -101,7 +101,7 @@ class Subreaper:
 
 
 def children() -> "set[int]":
-    """Return the living processes whose parent this one is, by what Linux says of each; none on other systems."""
+    """Return the living child processes of this process, from `/proc`; none on systems other than Linux."""
     own = str(os.getpid()).encode()
     found = set[int]()
     for entry in Path("/proc").glob("[0-9]*/stat"):

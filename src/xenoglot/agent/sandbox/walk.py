@@ -26,7 +26,7 @@ DEEPEST = 64
 class Walk:
     """Yields the path of each file below a folder, as names.
 
-    `truncated` says afterwards whether it was ended before its end: after `most` entries, or after `seconds`.
+    `truncated` is whether it stopped before its end: after `most` entries, or after `seconds`.
     """
 
     def __init__(self, workspace: Workspace, top: tuple[str, ...], most: int = MOST, seconds: float = SECONDS) -> None:

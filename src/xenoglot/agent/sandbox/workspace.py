@@ -6,7 +6,7 @@ a link in between is rejected. Only regular files are opened, so that nothing bl
 Detects folders that are Git repositories without the name `.git`.
 
 Git takes a folder for a repository that has a file `HEAD` and the folders `objects` and `refs`, or a file `commondir`
-that tells where these are (`is_git_directory` in its `setup.c`).
+with their path (`is_git_directory` in its `setup.c`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_repository(folder: int, name: str, *, is_file: bool) -> bool:
 
 
 def _is_folder(name: str, folder: int) -> bool:
-    """Return whether a folder is there, or what leads to one."""
+    """Return whether a folder, or a link to one, exists."""
     with suppress(OSError):
         return stat.S_ISDIR(os.stat(name, dir_fd=folder).st_mode)
     return False
@@ -69,7 +69,7 @@ _BINARY_LOOK = 8192
 
 
 class WorkspaceError(ToolError):
-    """A path cannot be used; the message says why, with the path as the model wrote it."""
+    """A path cannot be used; the message has the reason, and the path as the model wrote it."""
 
 
 class MissingError(WorkspaceError):
@@ -87,7 +87,7 @@ class FileSnapshot(Struct, frozen=True, kw_only=True):
 class Workspace:
     """The agent's folder. Paths are relative to it, or absolute and inside it.
 
-    `allow_secrets` opens files whose names say that they hold secrets, too.
+    `allow_secrets` allows files with names of files that hold secrets.
     """
 
     def __init__(self, root: Path, *, allow_secrets: bool = False) -> None:
@@ -188,10 +188,10 @@ class Workspace:
         return FileSnapshot(data=data, mode=stat.S_IMODE(about.st_mode) & 0o777, identity=_identity(about))
 
     def replace(self, path: str, data: bytes, before: FileSnapshot | None) -> None:
-        """Have `path` hold `data`, in one step: who reads it sees the old bytes or the new ones.
+        """Replace the content of `path` by `data` atomically: readers see the old bytes or the new ones.
 
         `before` is what was read of it: its permissions are kept, and nothing is written if it is another file by now.
-        `None` says that there is none yet; the folders on the way are made.
+        `None` is a new file; missing folders are created.
 
         Raises:
             WorkspaceError: it cannot be written.
@@ -240,7 +240,7 @@ class Workspace:
 
 @contextmanager
 def failing_as(path: str) -> Iterator[None]:
-    """Raise what the system says of `path` as the words for a model, without the rest of the machine's path."""
+    """Raise errors of the system about `path` as errors for a model, without the machine's path to the workspace."""
     try:
         yield
     except FileNotFoundError:
@@ -292,6 +292,6 @@ def _refuse_change(name: str, folder: int, before: FileSnapshot | None, path: st
         raise
     _refuse_odd(about, path)
     if before is None or _identity(about) != before.identity:
-        raise WorkspaceError(f"{_quoted(path)} was changed by somebody else meanwhile: read it again")
+        raise WorkspaceError(f"{_quoted(path)} was changed by another program meanwhile: read it again")
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise WorkspaceError(f"{_quoted(path)} may not be written")

@@ -1,8 +1,8 @@
 """Locks on a session's file, and the process that holds them.
 
-There are two. `flock` keeps others out. The lock of POSIX beside it is there because the system tells whose it is, so
-that no number of a process need be written down that is another's one day; a process loses it with the first descriptor
-of the file that it closes, so it is taken again with each line. Both end with the process, however it ends.
+There are two. `flock` keeps others out. The additional POSIX lock is used because the system reports its owner, so
+that no process id needs to be stored that may be reused; a process loses it as soon as it closes
+any descriptor of the file, so it is taken again with each line. Both end with the process, however it ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def lock(descriptor: int, name: str) -> None:
 
 
 def relock(descriptor: int) -> None:
-    """Take the lock that tells who works in a session again, where reading the file elsewhere has lost it."""
+    """Take the lock again that identifies the process of a session, after reading the file elsewhere has lost it."""
     import fcntl  # noqa: PLC0415  POSIX alone has it
 
     with suppress(OSError):

@@ -108,7 +108,7 @@ class Sessions:
         return file
 
     def resume(self, name: str) -> SessionFile:
-        """Return a session to go on with. The calls that a crash left without results have some.
+        """Return a session to continue. Calls that a crash left without results get results.
 
         Raises:
             ConfigurationError: there is none, it cannot be read, or another process works in it.
@@ -139,7 +139,7 @@ class Sessions:
                     continue
 
     def listed(self) -> Iterator[Session]:
-        """Yield what is there and can be read, the newest first."""
+        """Yield the readable sessions, the newest first."""
         for path in sorted(self._folder.glob(f"*{_ENDING}"), reverse=True):
             if _ID.fullmatch(path.stem):
                 try:
@@ -156,7 +156,7 @@ class Sessions:
         for session in self.listed():
             if session.started.workspace == workspace:
                 return session.started.id
-        raise ConfigurationError("there is no session of this folder to go on with")
+        raise ConfigurationError("this folder has no session to continue")
 
     def path(self, name: str) -> Path:
         """Return where the session of that name is kept.
@@ -170,7 +170,7 @@ class Sessions:
 
 
 def _read(descriptor: int) -> bytes:
-    """Return all of a file; to open it once more, and close it, would lose the lock on it."""
+    """Return all of a file; to open it again, and close it, would lose the lock on it."""
     pieces: list[bytes] = []
     while piece := os.read(descriptor, _PIECE):
         pieces.append(piece)

@@ -70,7 +70,7 @@ class Session(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What was asked first."""
+        """The first prompt."""
         said = (part.text for message in self.messages for part in message.content if isinstance(part, Text))
         return next(said, "")
 
@@ -85,7 +85,7 @@ def encode(record: Record, redactor: Redactor) -> bytes:
 
 
 def decode(lines: Iterable[bytes]) -> Session:
-    """Return what the lines of a file tell. Lines that cannot be read, as a crash leaves them, are passed over.
+    """Return the session in the lines of a file. Unreadable lines, as a crash leaves them, are ignored.
 
     Raises:
         ConfigurationError: they are no session, or of a version that is not known here.
@@ -121,7 +121,7 @@ def decode(lines: Iterable[bytes]) -> Session:
 
 
 def repaired(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield turns, behind each that calls tools one result for each call; results of no call are left out."""
+    """Yield turns, each that calls tools followed by one result for each call; results of no call are left out."""
     waiting: dict[str, ToolCall] = {}
     for message in messages:
         if message.role == "system":

@@ -30,7 +30,7 @@ class EditTools:
             path: The file, relative to the workspace.
             old: The text to replace, exactly as it stands in the file, with enough around it to occur only once.
             new: The text to put in its place.
-            replace_all: Replace it wherever it occurs.
+            replace_all: Replace all occurrences.
         """
         found = self._workspace.read(path)
         text, ending = _decoded(found.data)
@@ -77,7 +77,7 @@ def _plain(text: str, ending: str) -> str:
 
 def _refuse_unclear(text: str, old: str, new: str, places: int, *, many: bool) -> None:
     if not old:
-        raise WorkspaceError("`old` is empty: say what to replace, or use `write_file`")
+        raise WorkspaceError("`old` is empty: give the text to replace, or use `write_file`")
     if old == new:
         raise WorkspaceError("`old` and `new` are the same")
     if not places:

@@ -31,7 +31,7 @@ class ReadTools:
         self._workspace = workspace
 
     def list_dir(self, path: str = ".") -> str:
-        """List what is in a folder of the workspace: folders end with a slash, files tell their size in bytes.
+        """List a folder of the workspace: names of folders end with a slash, files have their size in bytes.
 
         Args:
             path: The folder, relative to the workspace.
@@ -93,7 +93,7 @@ def _entry(entry: os.DirEntry[str]) -> str:
 
 
 def _lines(file: IO[bytes], start: int, end: int | None) -> str:
-    """Return the lines asked for, as many as fit, and a note of what was left out."""
+    """Return the requested lines, as many as fit, and a note of what was left out."""
     kept: list[str] = []
     room, number = LONGEST, 0
     for number, data in _numbered(file, start):
@@ -126,6 +126,6 @@ def _numbered(file: IO[bytes], start: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _plain(data: bytes) -> str:
-    """Return a line without its ending; of a very long one the beginning."""
+    """Return a line without its ending, only the beginning of a very long one."""
     text = data.decode(errors="replace").rstrip("\r\n")
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]} [... {len(text)} characters]"

@@ -55,7 +55,7 @@ class HeadTail:
 
 
 SECONDS = 120.0
-"""How long a command may take, where the model does not say."""
+"""Default time limit of a command."""
 
 MOST_SECONDS = 1800.0
 
@@ -159,7 +159,7 @@ async def _is_cancelled_before(starting: asyncio.Future[asyncio.subprocess.Proce
 async def _read(
     keeper: asyncio.subprocess.Process, masking: StreamRedactor, kept: HeadTail, progress: Callable[[str], None]
 ) -> int:
-    """Read until the command is over; return how many processes it left behind."""
+    """Read until the command is over; return how many processes it left running."""
     assert keeper.stderr is not None  # noqa: S101  it was asked for
     printing = asyncio.ensure_future(_copy(keeper, masking, kept, progress))
     try:

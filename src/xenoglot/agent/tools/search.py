@@ -27,10 +27,10 @@ LARGEST = 2 * 1024 * 1024
 """Bytes of a file that are searched."""
 
 MOST = 100
-"""Lines that are given at once, where the model does not say."""
+"""Default number of lines of one result."""
 
 _COMMAND = (sys.executable, "-I", "-S", str(Path(regex_worker.__file__)))
-"""A child that sees neither the workspace's modules nor anybody's settings of Python."""
+"""A child process without the workspace's modules and without Python settings of the user."""
 
 _LIMIT = 16 * 1024 * 1024
 """Bytes of one answer of the child: `matching.MOST` lines at their longest, each letter escaped, are less."""
@@ -47,7 +47,7 @@ class RegexWorker:
         return await self.send(b"%d\n%s" % (len(text), text))
 
     async def send(self, data: bytes) -> list[tuple[int, str]]:
-        """Return the answer to what the child is told.
+        """Return the child's answer to `data`.
 
         Raises:
             WorkspaceError: the pattern is none.
