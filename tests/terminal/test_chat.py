@@ -83,7 +83,7 @@ COMMANDS = [
         "/load /nowhere/at/all", [("problem", "`/nowhere/at/all` cannot be read: No such file")], id="no-load"
     ),
     pytest.param("/save", [("problem", "name a file: one that ends in .md")], id="no-save"),
-    pytest.param("/save .", [("problem", "`.` is there already")], id="save-a-folder"),
+    pytest.param("/save .", [("problem", "`.` already exists")], id="save-a-folder"),
     pytest.param("/load /dev/zero", [("problem", "`/dev/zero` is no regular file")], id="load-a-device"),
     pytest.param("/thoughts", [("quiet", "the last answer has no thoughts that are shown")], id="no-thoughts"),
     pytest.param("/thoughts on", [("quiet", "thoughts are shown")], id="thoughts-on"),

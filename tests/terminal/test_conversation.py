@@ -148,7 +148,7 @@ def test_markdown_is_for_reading(tmp_path: Path) -> None:
 def test_nothing_is_written_over_unasked(tmp_path: Path) -> None:
     path = tmp_path / "mine"
     path.write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         save(conversation_of(), str(path))
     with pytest.raises(ConfigurationError, match="cannot be written: No such file"):
         save(conversation_of(), str(tmp_path / "gone" / "x"))

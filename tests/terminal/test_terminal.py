@@ -282,7 +282,7 @@ def test_files_go_along_and_conversations_are_kept(home: Path) -> None:
         terminal.type("/save talk.json", "Enter")
         terminal.until("saved as talk.json")
         terminal.type("/save notes.txt", "Enter")
-        terminal.until("`notes.txt` is there already")
+        terminal.until("`notes.txt` already exists")
         terminal.type("/clear", "Enter")
         terminal.until("a new conversation")
         terminal.type("/load talk.json", "Enter")

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class ModelInfo(Struct, frozen=True, kw_only=True):
-    """One model that can be asked for; `created` in Unix seconds, the limits in tokens.
+    """One available model; `created` in Unix seconds, the limits in tokens.
 
     `lifecycle` is the server's word for whether it is `active`, `deprecated` or `retired`.
     """

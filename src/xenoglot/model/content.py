@@ -11,11 +11,11 @@ from xenoglot.model.short_repr import short_repr
 
 
 class Extra(Struct, frozen=True, kw_only=True):
-    """What a dialect said of an object beyond what the model holds.
+    """Fields of an object that only its own dialect has.
 
-    `fields` are the wire fields that nobody took: written back by the same dialect, a `Loss` for any other (unless
-    they are `None`, which says nothing). `form` is how the understood fields were spelled where the dialect has more
-    than one spelling: it sends an object home as it came, and losing it costs nobody anything.
+    `fields` are the wire fields that were not decoded: written back by the same dialect, a `Loss` for any other (unless
+    they are `None`). `form` is the spelling of the decoded fields, if the dialect has more than one: with it an object
+    is encoded as it was received. Losing it is no `Loss`.
     """
 
     dialect: str
@@ -54,7 +54,7 @@ class Inline(Struct, frozen=True, tag=True):
 
 
 class Remote(Struct, frozen=True, tag=True):
-    """Bytes that are fetched by whoever needs them. Nobody here opens the URL."""
+    """Bytes at a URL. The server fetches them; Xenoglot never opens the URL."""
 
     url: str
 
@@ -91,7 +91,7 @@ Source: TypeAlias = Inline | Remote | Stored | Plain | Nested
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """Who sealed a piece of reasoning: only that dialect of that provider can open it again."""
+    """Origin of signed or encrypted reasoning: only that dialect of that provider can read it again."""
 
     dialect: str
     provider: str | None = None
@@ -207,11 +207,11 @@ class File(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reasoning(Struct, frozen=True, kw_only=True, tag=True):
-    """What the model thought on the way.
+    """Reasoning of the model before its answer.
 
-    `text` is the thinking itself, `summary` what the provider tells of it, `signature` the seal under the text,
-    `encrypted` the thinking in a form that only its maker reads. `redacted` says that nothing but `encrypted` is
-    given. Signature and encrypted content go back to `origin` alone.
+    `text` is the reasoning itself, `summary` the provider's summary, `signature` the signature of the text,
+    `encrypted` the reasoning in a form that only its provider can read. `redacted`: there is nothing but
+    `encrypted`. Signature and encrypted content go back to `origin` alone.
     """
 
     text: str | None = None
@@ -302,7 +302,7 @@ class Refusal(Struct, frozen=True, kw_only=True, tag=True):
 class Opaque(Struct, frozen=True, kw_only=True, tag=True):
     """A whole part, tool or item that only its own dialect understands.
 
-    `text` says it in words where that can be done, for dialects that cannot hold `data`.
+    `text` describes it, if possible, for dialects that cannot hold `data`.
     """
 
     dialect: str

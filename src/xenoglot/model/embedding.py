@@ -11,7 +11,7 @@ from xenoglot.model.response import Usage
 from xenoglot.model.short_repr import short_repr
 
 Input: TypeAlias = str | tuple[int, ...] | Opaque
-"""A text, the tokens of one by their numbers, or what only its own dialect can say (a picture, a text in parts)."""
+"""A text, the tokens of one by their numbers, or a value that only its own dialect has (an image, a text in parts)."""
 
 Vector: TypeAlias = tuple[float, ...]
 

@@ -3,7 +3,7 @@
 Theory of operation. A stream is started once. Then, for each candidate, blocks open, grow and close, one at a time;
 a block is a part of the answer in the making. A candidate is finished when no block of it is open. Usage is a
 snapshot, never a difference: the last one counts. `Failed` ends the stream from any state, and nothing follows it.
-`GRAMMAR` and `GROWTH` say the same as data: `codec.grammar` asserts it, the property tests draw lawful streams from it.
+`GRAMMAR` and `GROWTH` are the same as data: `codec.grammar` asserts it, the property tests draw valid streams from it.
 
 The three deltas that are pieces of text come once for every token of every answer: they are the cheapest structs there
 are (`gc=False`: nothing in them can refer back to them).
@@ -76,7 +76,7 @@ class ReasoningDelta(Struct, frozen=True, gc=False):
 
 
 class SignatureDelta(Struct, frozen=True, kw_only=True):
-    """The seal of a `Reasoning`; a second one replaces the first (as the official accumulators do)."""
+    """The signature of a `Reasoning`; a second one replaces the first (as the official accumulators do)."""
 
     signature: str
     candidate: int = 0
@@ -107,7 +107,7 @@ class OpaqueDelta(Struct, frozen=True, kw_only=True):
 
 
 class BlockEnded(Struct, frozen=True, kw_only=True):
-    """The open block is complete; `part` is the whole of it where the wire said more than the sum of the deltas."""
+    """The open block is complete; `part` is all of it, if the wire had more than the sum of the deltas."""
 
     part: Part | None = None
     candidate: int = 0
@@ -181,7 +181,7 @@ GRAMMAR: dict[str, dict[type[Event], str]] = {
     },
     DONE: {UsageReported: DONE, OpaqueDelta: DONE, Ping: DONE},
 }
-"""State of a candidate -> event -> next state. `Failed` is lawful in every state and ends the stream."""
+"""State of a candidate -> event -> next state. `Failed` is allowed in every state and ends the stream."""
 
 GROWTH: dict[type[Part], tuple[type[Event], ...]] = {
     Text: (TextDelta, CitationDelta),

@@ -50,7 +50,7 @@ STATUS: dict[FailureKind, int] = {
     "overloaded": 503,
     "timeout": 504,
 }
-"""The HTTP status a kind has where the dialect does not say otherwise (RFC 9110 section 15)."""
+"""The HTTP status of each kind, unless the dialect has its own (RFC 9110 section 15)."""
 
 
 KINDS: dict[int, FailureKind] = {
@@ -72,13 +72,13 @@ KINDS: dict[int, FailureKind] = {
     524: "timeout",  # Cloudflare's, of a server that does not answer
     529: "overloaded",  # Anthropic's
 }
-"""What a status says by itself."""
+"""Kinds by status alone."""
 
 _SERVER_ERROR = 500
 
 
 def kind_of_status(status: int) -> FailureKind:
-    """Return what a status of 400 and above says where nothing says more (RFC 9110 section 15.5 and 15.6)."""
+    """Return the kind of a status of 400 and above (RFC 9110 section 15.5 and 15.6)."""
     return KINDS.get(status) or ("upstream" if status >= _SERVER_ERROR else "invalid_request")
 
 
@@ -88,7 +88,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     `message` is for a person and safe to show. `status` is the upstream's HTTP status, where there was one. `raw_type`
     and `code` are the words of `dialect`, kept for the same dialect. `param` is the path of the field at fault.
     `retry_after` is in seconds. `tokens` and `limit` belong to a context overflow. `details` is the dialect's own
-    machine-readable part. `non_retryable`: the same request would fail again, though the kind alone does not say so.
+    machine-readable part. `non_retryable`: the same request would fail again, which the kind alone does not show.
     `cause` and `not_sent` (no server can have started work on the request) are for the retry policy. `operator_message`
     names the server (URL, status, cause, remedy): for logs and for users of the client, never for a gateway's clients.
     """

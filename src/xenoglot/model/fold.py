@@ -35,9 +35,9 @@ _DELTAS = (TextDelta, ReasoningDelta, ArgumentsDelta, SignatureDelta, CitationDe
 
 
 def fold(events: Iterable[Event]) -> Response | Failure:
-    """Return the answer that `events` tell of, or the failure that ended them.
+    """Return the answer that `events` build, or the failure that ended them.
 
-    A candidate that no `Finished` closed has `finish=None`: whether that is an error is the caller's to say.
+    A candidate that no `Finished` closed has `finish=None`: the caller decides whether that is an error.
     """
     folder = Folder()
     for event in events:
@@ -48,7 +48,7 @@ def fold(events: Iterable[Event]) -> Response | Failure:
 def unfold(response: Response) -> Iterator[Event]:
     """Yield the shortest stream that folds to `response`: one delta per block, candidates one after the other.
 
-    A candidate without a `finish` gives no `Finished`: the stream is then not lawful, and the candidate's `extra` lost.
+    A candidate without a `finish` gives no `Finished`: the stream is then not valid, and the candidate's `extra` lost.
     """
     yield Started(
         id=response.id,
@@ -94,7 +94,7 @@ def merge_usage(earlier: Usage | None, later: Usage) -> Usage:
 
 
 class Folder:
-    """The accumulator behind `fold`, for those who also want to look on while the answer grows."""
+    """The accumulator of `fold`, for callers that also read the growing answer."""
 
     def __init__(self) -> None:
         self.failure: Failure | None = None

@@ -274,7 +274,7 @@ def effort_of(budget_tokens: int) -> Effort:
 def budget_of(effort: Effort, max_tokens: int | None = None) -> int:
     """Return the tokens `effort` stands for, kept below `max_tokens` and never under `LEAST_BUDGET`.
 
-    A `max_tokens` that leaves no room for the least budget gives the least budget: the caller raises `max_tokens`.
+    A `max_tokens` below the least budget gives the least budget: the caller raises `max_tokens`.
     """
     budget = BUDGETS.get(effort, LEAST_BUDGET)
     return budget if max_tokens is None else max(LEAST_BUDGET, min(budget, max_tokens - 1))

@@ -23,9 +23,9 @@ FinishReason: TypeAlias = Literal[
 
 
 class Finish(Struct, frozen=True, kw_only=True):
-    """Why an answer ended: our word (`reason`) beside the word of the wire (`raw`, said in `dialect`).
+    """Why an answer ended: the canonical `reason`, and the word of the wire (`raw`, of `dialect`).
 
-    `explanation` is what a provider said of a refusal. `assumed` is whether the server sent no reason at all.
+    `explanation` is the provider's text about a refusal. `assumed` is whether the server sent no reason at all.
     """
 
     reason: FinishReason

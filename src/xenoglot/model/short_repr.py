@@ -15,7 +15,7 @@ _END: Final = "...)"
 
 
 class _ShortRepr(Repr):
-    """Shortens texts and collections; of a struct, it leaves out the fields that have their defaults."""
+    """Shortens texts and collections, and leaves out fields of structs that have their defaults."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from xenoglot.model.request import Request
 
 
 class TokensRequest(Struct, frozen=True, kw_only=True):
-    """The tokens of the prompt of `request` are asked for, with their texts if `texts`.
+    """Request for the tokens of the prompt of `request`, with their texts if `texts`.
 
     `special` is whether a text begins with the tokens with which texts of the model begin, `control` whether control
     tokens in it are read as such. With `pieces` the exact piece of text of each token is wanted; `bare` is the form of
@@ -29,20 +29,20 @@ class TokensRequest(Struct, frozen=True, kw_only=True):
 
 
 class TextRequest(Struct, frozen=True, kw_only=True):
-    """The text of `tokens` is asked for."""
+    """Request for the text of `tokens`."""
 
     model: str
     tokens: tuple[int, ...]
 
 
 class TokenizerInfoRequest(Struct, frozen=True, kw_only=True):
-    """The facts of the tokenizer of `model` are asked for."""
+    """Request for the facts of the tokenizer of `model`."""
 
     model: str
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
-    """The numbers of the tokens, and how many the model holds at most; their `texts` where they were asked for.
+    """The numbers of the tokens, and how many the model holds at most; their `texts` if requested.
 
     Of `pieces` each is the text of a token, or its bytes where these are not whole characters. `bare` is as in the
     request.

@@ -24,7 +24,7 @@ class AgentScreen(RunView):
         self._frontend = face
 
     def _ended(self, result: RunResult) -> None:
-        """Say what it took; how it went is told by the agent."""
+        """Print the usage; the agent prints the outcome."""
         told = (
             f"{result.rounds} answer{'' if result.rounds == 1 else 's'}",
             f"{result.calls} call{'' if result.calls == 1 else 's'}",

@@ -184,6 +184,6 @@ class Chat(ChatState):
 
 
 def _without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a transcript without the instructions at its head, which are said anew with each question."""
+    """Return a transcript without the instructions at its head, which are sent again with each question."""
     first = next((index for index, turn in enumerate(messages) if turn.role not in ("system", "developer")), 0)
     return tuple(messages[first:])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ChatState:
-    """One conversation on one frontend, and what is displayed of it besides answers."""
+    """One conversation on one frontend, and what is displayed of it except answers."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ChatState:
         self.view = RunView(face.renderer, clock, ask=face.choose if face.interactive else None)
         self.spent = ConversationUsage()
         self.models: list[str] = []
-        """The names that are known, for whoever completes them."""
+        """Known names, for completion."""
         self.saved: set[str] = set()
         """The files that this conversation came from or went to: they may be written again."""
         self.waiting_for = "…"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 INTERRUPTED = "[interrupted here]"
-"""Stands behind what came of an answer that was stopped, so that the model knows."""
+"""Appended to the received part of an answer that was stopped, so that the model knows."""
 
 UNSET = ("off", "none", "default")
 

@@ -45,7 +45,7 @@ class ConversationUsage:
 
 
 def format_tokens(usage: Usage | None) -> str:
-    """Return the tokens of an answer in words; what was not said is left out."""
+    """Return the tokens of an answer in words, without counts that were not reported."""
     if usage is None:
         return ""
     told = (

@@ -20,7 +20,7 @@ EXITS = ("exit", "quit", "/quit", "/bye", "/q")
 """Other names of `/exit`, from other programs; the first two need no slash."""
 
 Command: TypeAlias = "Callable[[ChatState, str], Awaitable[bool]]"
-"""Does what it says; returns whether the last question is to be answered now."""
+"""Runs; returns whether the last question is to be answered now."""
 
 
 async def run(chat: ChatState, typed: str) -> bool:
@@ -176,7 +176,7 @@ async def _exit(chat: ChatState, _: str) -> bool:
 
 
 def _unquoted(path: str) -> str:
-    """Return a path without quotes or escaped blanks, which terminals add to dropped files."""
+    """Return a path without quotes or escaped spaces, which terminals add to dropped files."""
     if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'":
         return path[1:-1]
     return path.replace("\\ ", " ")
@@ -200,4 +200,4 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/usage": ("", "the tokens so far", _usage),
     "/exit": ("", "leave; so do exit, quit, /quit, /bye and /q", _exit),
 }
-"""Name -> what stands behind it, what it does, and how."""
+"""Name -> its argument, its description, and its function."""

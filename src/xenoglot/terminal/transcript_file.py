@@ -50,7 +50,7 @@ def save(conversation: Conversation, path: str, *, replace: bool = False) -> Non
     work = place.parent / f".{place.name}.{os.getpid()}.new"
     try:
         if not replace and place.exists():
-            raise ConfigurationError(f"`{in_line(path)}` is there already; choose another name")
+            raise ConfigurationError(f"`{in_line(path)}` already exists; choose another name")
         work.write_bytes(data)
         work.replace(place)
     except (OSError, ValueError) as error:

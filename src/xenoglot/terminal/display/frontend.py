@@ -40,7 +40,7 @@ class Frontend(Protocol):
 
     renderer: Renderer
     interactive: bool
-    """Whether somebody sits there who can be asked."""
+    """Whether there is a user who can be asked."""
 
     async def read(self) -> str | None:
         """Return what was typed; None where nothing more comes.
@@ -129,7 +129,7 @@ class RichFrontend:
     async def choose(self, question: str) -> str:
         """Ask in one line that is remembered nowhere.
 
-        Ctrl-C is a key to the editor: it is passed on to whoever runs this, who cancels it.
+        Ctrl-C is a key to the editor: it is passed on to the caller, which cancels it.
         """
         from prompt_toolkit import PromptSession  # noqa: PLC0415  an extra
 
@@ -149,7 +149,7 @@ def frontend_of(
 ) -> Frontend:
     """Return the best face that this terminal allows.
 
-    `names` are completed at the beginning of what is typed, `models` behind `/model`.
+    `names` are completed at the beginning of the input, `models` after `/model`.
 
     Raises:
         ModuleNotFoundError: it is a terminal, and the extra `terminal` is not installed.
@@ -260,7 +260,7 @@ def _silent() -> Generator[None]:
 
 
 async def _in_thread(descriptor: int) -> bytes:
-    """Read what is there; the thread is nobody's to wait for, for it may never come."""
+    """Read the available input in a thread that is never waited for, because input may never arrive."""
     loop = asyncio.get_running_loop()
     came: asyncio.Future[bytes] = loop.create_future()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LONGEST = 8000
 """Characters of one block beyond which it is cut at a line: reading it again for each piece must stay cheap."""
 LONGEST_INFO = 100
-"""Characters of what stands behind a fence that its second part is given, too."""
+"""Characters after a fence that its second part gets, too."""
 
 
 class IncrementalMarkdown:
@@ -69,7 +69,7 @@ def _split(text: str, starts: Sequence[int]) -> list[str]:
 
 
 def _parted(block: str, rest: str) -> tuple[list[str], str, str]:
-    """Part a block that is too long: what is complete of it, what stays open, and the line behind it.
+    """Part a block that is too long: what is complete of it, what stays open, and the line after it.
 
     A list is cut before its last item. A fence, and the head of a table, stand above both parts.
     """

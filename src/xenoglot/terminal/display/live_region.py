@@ -52,7 +52,7 @@ class LiveRegion:
         self._drawn, self._cells = [], []
 
     def _same(self, written: Sequence[str]) -> int:
-        """Return how many lines at the beginning are already there."""
+        """Return how many lines at the beginning are already drawn."""
         if self._console.width != self._width:
             return 0
         pairs = zip(self._drawn, written, strict=False)
@@ -74,7 +74,7 @@ class LiveRegion:
         return max(1, -(-cells // max(1, self._console.width)))
 
     def _encoded(self, lines: Sequence[Line]) -> list[str]:
-        """Return lines as the terminal is told to draw them."""
+        """Return lines with the control sequences that draw them."""
         if not lines:
             return []
         with self._console.capture() as captured:

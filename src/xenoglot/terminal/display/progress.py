@@ -49,14 +49,14 @@ class LineProgress:
         self._running = False
 
     def started(self, what: str, total: int | None = None, unit: str = "") -> None:
-        """Say that it begins."""
+        """Report the start."""
         self._what, self._total, self._unit = what, total, unit
         self._count, self._note, self._running = 0, "", True
         self._last = self._clock()
         self._print()
 
     def advance(self, count: int = 1) -> None:
-        """Count, and say so if nothing was said for a while."""
+        """Count, and report it if nothing was reported for a while."""
         self._count += count
         if self._clock() - self._last >= EVERY:
             self._last = self._clock()
@@ -67,7 +67,7 @@ class LineProgress:
         self._note = in_line(text)
 
     def done(self) -> None:
-        """Say how far it came."""
+        """Report the final count."""
         if self._running:
             self._running = False
             self._print()
@@ -84,7 +84,7 @@ class LineProgress:
 
 
 class BarProgress:
-    """A bar with a note beside it, redrawn by a thread of `rich` and removed at the end."""
+    """A bar with a note next to it, redrawn by a thread of `rich` and removed at the end."""
 
     def __init__(self, stream: TextIO, console: Console | None = None) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # noqa: PLC0415  an extra
@@ -114,7 +114,7 @@ class BarProgress:
             self._bar.advance(self._task, count)
 
     def note(self, text: str) -> None:
-        """Write beside it."""
+        """Write next to it."""
         if self._task is not None:
             self._bar.update(self._task, note=in_line(text))
 

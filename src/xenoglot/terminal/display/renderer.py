@@ -13,10 +13,10 @@ StyleName: TypeAlias = Literal["said", "quiet", "call", "problem", "added", "rem
 """How a line looks: what matters, what is only noted, a call, an error, and the lines of a diff."""
 
 TextKind: TypeAlias = Literal["said", "thought"]
-"""What words are: those of an answer, or of a thought, which are never taken for one another."""
+"""Kind of a text: answer or reasoning."""
 
 RULE = "│ "
-"""Stands before each line of a thought."""
+"""Prefix of each line of reasoning."""
 
 
 class Renderer(Protocol):
@@ -54,7 +54,7 @@ class PlainRenderer:
         self._open = False
 
     def write(self, text: str, look: TextKind = "said") -> None:
-        """Add words to the answer, or to a thought."""
+        """Append text to the answer, or to its reasoning."""
         if text:
             shown = text if self._raw else harmless(text)
             if look == "thought":
@@ -78,13 +78,13 @@ class PlainRenderer:
         self._output.flush()
 
     def space(self) -> None:
-        """Leave none: each line tells something."""
+        """Write no empty line: each line has information."""
 
     def detach(self) -> None:
         """It does so anyway."""
 
 
 def _ruled(text: str) -> str:
-    """Return a piece of a thought with the rule before each line that begins within it."""
+    """Return a piece of reasoning with the rule before each line that begins within it."""
     *lines, last = text.split("\n")
     return f"\n{RULE}".join(lines) + f"\n{f'{RULE}{last}' if last else ''}" if lines else last

@@ -39,7 +39,7 @@ PASSING = 8
 """Lines of what is shown for the moment."""
 SECOND = 1.0
 SHORT = 3
-"""Seconds of waiting that need not be told."""
+"""Seconds of waiting that are not shown."""
 NARROWEST = 10
 """Columns below which a drawing would have to be all margins."""
 
@@ -71,7 +71,7 @@ class RichRenderer:
         """Whether there was one since the person's turn."""
 
     def write(self, text: str, look: TextKind = "said") -> None:
-        """Add words to the answer, or to a thought."""
+        """Append text to the answer, or to its reasoning."""
         self._set_status("")
         self._style = look
         self._growing.feed(text)
@@ -107,7 +107,7 @@ class RichRenderer:
         self._answered = self._space_below = False
 
     def detach(self) -> None:
-        """Draw what is open anew, below what others drew."""
+        """Draw the open part again, below other output."""
         self._region.detach()
 
     def _set_status(self, passing: str, *, waiting: bool = False) -> None:
@@ -127,7 +127,7 @@ class RichRenderer:
         return drawn
 
     def _block(self, text: str) -> list[list[Segment]]:
-        """Return the lines of a block below an empty one; those of a thought behind a rule."""
+        """Return the lines of a block below an empty one; those of reasoning after a rule."""
         if self._style == "said":
             return [[], *self._lines(markdown(text))]
         lines = _ruled([[], *self._lines(markdown(text), margin=len(RULE))])
@@ -140,7 +140,7 @@ class RichRenderer:
             self._draw()
 
     def _draw_in(self, seconds: float) -> bool:
-        """Draw later; returns whether there is somebody who will."""
+        """Draw later; returns whether there is an event loop for that."""
         try:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._draw)
         except RuntimeError:
@@ -163,7 +163,7 @@ class RichRenderer:
             self._timer = None
 
     def _open_lines(self, now: float) -> list[list[Segment]]:
-        """Return as much of the end of what is open as there is room for."""
+        """Return as much of the end of the open part as fits."""
         from rich.text import Text  # noqa: PLC0415  an extra
 
         room = max(self.console.size.height - SPARE, 1)
@@ -191,7 +191,7 @@ class RichRenderer:
 
 
 def _trimmed(line: Iterable[Segment]) -> list[Segment]:
-    """Return a line without the blanks at its end: they would wrap when the terminal becomes narrower."""
+    """Return a line without the spaces at its end: they would wrap when the terminal becomes narrower."""
     kept = list(line)
     while kept:
         text, style, control = kept[-1]
@@ -207,7 +207,7 @@ def _trimmed(line: Iterable[Segment]) -> list[Segment]:
 
 
 def _ruled(lines: Iterable[Iterable[Segment]]) -> list[list[Segment]]:
-    """Return the lines of a thought: behind a rule, and paler than those of an answer."""
+    """Return the lines of reasoning: after a rule, and paler than those of an answer."""
     from rich.segment import Segment  # noqa: PLC0415  an extra
     from rich.style import Style  # noqa: PLC0415
 
@@ -216,13 +216,13 @@ def _ruled(lines: Iterable[Iterable[Segment]]) -> list[list[Segment]]:
 
 
 def _without_margins(lines: list[list[Segment]]) -> list[list[Segment]]:
-    """Return the lines of a block without the empty ones around it: how far blocks are apart is ours to say."""
+    """Return the lines of a block without the empty ones around it: the spacing of blocks is set here."""
     full = [index for index, line in enumerate(lines) if line]
     return lines[full[0] : full[-1] + 1] if full else []
 
 
 def markdown(text: str) -> RenderableType:
-    """Return what draws `text`. Addresses of links are shown, never hidden behind words."""
+    """Return what draws `text`. Addresses of links are shown, never replaced by their text."""
     from rich.markdown import Markdown  # noqa: PLC0415  an extra
 
     tokens = parsed(text)

@@ -66,7 +66,7 @@ class RunView(AnswerView):
         *,
         ask: Callable[[str], Awaitable[str]] | None = None,
     ) -> None:
-        """Draw on `canvas`; `ask` puts a question to the person, `None` where nobody is there."""
+        """Draw on `canvas`; `ask` asks the user a question, `None` without a user."""
         super().__init__(canvas, clock)
         self.results: list[str] = []
         self._ask = ask
@@ -140,13 +140,13 @@ class RunView(AnswerView):
         self.line(text, "quiet")
 
     def problem(self, text: str) -> None:
-        """Say in one line what is wrong."""
+        """Print a problem in one line."""
         self.line(in_line(text, 500), "problem")
 
     async def approve(self, call: ToolCall) -> bool | str:
         """Ask whether a call may run; returns True, or why not.
 
-        A run is ahead of whoever looks on: what led to the call is drawn first, what comes meanwhile afterwards.
+        A run is ahead of its display: what led to the call is drawn first, what comes meanwhile afterwards.
         """
         async with self._one_at_a_time:  # several may come at once, and there is one person
             if call.name in self._always:
@@ -175,7 +175,7 @@ class RunView(AnswerView):
             self.line(text)
 
     def verdict(self, call: ToolCall, said: str) -> bool | str:
-        """Return what an answer to `QUESTION` means: True, or why not; nothing said means no."""
+        """Return what an answer to `QUESTION` means: True, or the reason for a denial; an empty answer is a denial."""
         word = said.strip().lower()
         if word in ("a", "always"):
             self._always.add(call.name)

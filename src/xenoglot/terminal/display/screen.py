@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from xenoglot.terminal.display.renderer import Renderer, StyleName
 
 REASONING_TAIL = 2000
-"""Characters of a thought that can be seen while it comes."""
+"""Characters of reasoning that are visible while it grows."""
 
 ENDINGS = {
     "length": "cut off: the longest answer is reached",
@@ -51,9 +51,9 @@ class AnswerView:
         self.renderer = canvas
         self.reasoning: list[str] = []
         self.show_reasoning = False
-        """Whether thoughts are shown as they come."""
+        """Whether reasoning is shown as it arrives."""
         self.calls_shown = False
-        """Whether somebody else tells of the calls."""
+        """Whether calls are shown elsewhere."""
         self._clock = clock
         self._block: Part | None = None
         self._thinking: list[str] = []
@@ -144,7 +144,7 @@ class AnswerView:
             self.renderer.status(f"thinking …\n{self._reasoning_tail.strip()}".rstrip())
 
     def _fold(self, told: str = "") -> None:
-        """End a thought; `told` is what is known of it where nothing of it came."""
+        """End a block of reasoning; `told` is its summary if no text arrived."""
         thought = "".join(self._thinking).strip() or told.strip()
         self._thinking.clear()
         self.renderer.end_text()
@@ -165,7 +165,7 @@ class AnswerView:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a span as a person says it: `3 s`, `2 min 5 s`."""
+    """Return a duration for people: `3 s`, `2 min 5 s`."""
     whole = round(seconds)
     if whole < 1:
         return "under 1 s"
