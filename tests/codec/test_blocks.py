@@ -245,7 +245,7 @@ def test_a_call_that_goes_on_after_its_end_is_an_error(step: Step) -> None:
     assert blocks.open(0, A) == [block_started(A)]
     assert blocks.grow(0, arguments("{}")) == [arguments("{}")]
     assert blocks.open(1, B) == [END, block_started(B)]
-    with pytest.raises(WireError, match=r"^\$: a tool call went on after its arguments were complete$"):
+    with pytest.raises(WireError, match=r"^\$: a tool call continued after its arguments were complete$"):
         step(blocks)
 
 

@@ -1,9 +1,9 @@
 """Opens, queues and closes content blocks for wire formats that have no blocks or interleave them.
 
-Theory of operation. A dialect's decoder says which block a delta belongs to, by a key; here the deltas become lawful
+Theory of operation. A dialect's decoder assigns each delta to a block, by a key; here the deltas become valid
 events. Text and reasoning may end at any moment, so another block closes them. A tool call may not: other calls can
-grow beside it. While one is open, others wait in a queue, in order of appearance, and the open one gives way as soon as
-another block appears and its arguments are a complete JSON object (nothing but blanks could follow), or at the end.
+grow in parallel. While one is open, others wait in a queue, in order of appearance, and the open one gives way as soon
+as another block appears and its arguments are a complete JSON object (only white space could follow), or at the end.
 So what comes in order streams as it comes, and what is interleaved is put in order.
 """
 
@@ -66,10 +66,10 @@ class Blocks:
         return [] if key in self._growing or key in self._closed else self._begin(key, header)
 
     def grow(self, key: Hashable, delta: Event, header: Part | None = None) -> list[Event]:
-        """Add `delta` to the block `key`; where it is not there yet, begin it with `header`.
+        """Add `delta` to the block `key`; if it does not exist yet, begin it with `header`.
 
         Raises:
-            WireError: the block is closed for good (a tool call that went on after its last brace).
+            WireError: the block is closed for good (a tool call that continued after its last brace).
         """
         block = self._growing.get(key)
         if block is None:
@@ -77,7 +77,7 @@ class Blocks:
                 return [*self._begin(key, header), *self.grow(key, delta)]
             if isinstance(delta, ArgumentsDelta) and not delta.text.strip():
                 return []
-            raise WireError("$", "a tool call went on after its arguments were complete")
+            raise WireError("$", "a tool call continued after its arguments were complete")
         block.note(delta)
         if block is self._open:
             return [delta]

@@ -54,11 +54,11 @@ Write: TypeAlias = Callable[[Any, JSONObject, EncodeContext], JSON]
 """Returns the wire's value for one of ours, from the form of the struct; `None`: nothing is written."""
 
 OutOfRange: TypeAlias = Callable[[float, float, float | None], str]
-"""What is said of a number that is out of its range, from the number and the range."""
+"""The problem of a number that is out of its range, from the number and the range."""
 
 
 class FieldTexts(NamedTuple):
-    """The texts of a table: of the losses of fields without a row, and of the errors for numbers out of range."""
+    """The texts of a table: for losses of fields without a row, and for errors of numbers out of range."""
 
     no_field: str = NO_FIELD
     out_of_range: OutOfRange = between
@@ -73,7 +73,7 @@ class Field(NamedTuple):
     `keys` are its names on the wire. The first that a body has counts, and is written back to the same dialect; a
     request from elsewhere gets `written` (without it the first). `server_key` is the fact about a server that names
     the key. `kind` is the type on the wire; numbers are from `low` to `high`, both allowed; `list` is one of strings.
-    `read` and `write` stand in for that where the wire's value is not ours. `when` tells for which requests the field
+    `read` and `write` stand in for that where the wire's value is not ours. `when` is for which requests the field
     is written; for others it is a `Loss`. A row that does not `reads` is for servers alone: from clients the field is
     unknown.
 
@@ -264,7 +264,7 @@ class Fields:
                 losses.dropped(self._where, name, self._texts.no_field)
 
     def documented(self, prefix: str = "") -> Iterator[FieldSummary]:
-        """Yield what the documentation says of each row, the names on the wire with `prefix` in front."""
+        """Yield each row for the documentation, its names on the wire with `prefix` in front."""
         for row in self._entries:
             match row:
                 case NestedFields():

@@ -49,7 +49,7 @@ def closed(schema: JSONObject) -> JSONObject:
 
     Anthropic refuses bounds, and objects that may have other properties
     (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations). An object that
-    is meant to be open, for it says so or names no properties, stays so: closed, it would be another answer.
+    is explicitly open, or has no properties, stays open: closed, it would be another answer.
     """
     copy: JSONObject = decode_json(encode_json(schema))
     for inner in _schemas(copy):

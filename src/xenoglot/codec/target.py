@@ -45,7 +45,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """
 
     provider: str | None = None
-    """The origin that the server accepts sealed reasoning of."""
+    """The origin whose signed reasoning the server accepts."""
     reasoning_field: Literal["reasoning_content", "reasoning", "reasoning_details", "none"] = "reasoning_content"
     """Where reasoning of the history is written in dialects without a standard field for it."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None

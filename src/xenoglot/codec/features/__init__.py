@@ -1,1 +1,1 @@
-"""Records of what a dialect supports besides generation: embeddings, batches, tokens, stored responses."""
+"""Records of what a dialect supports in addition to generation: embeddings, batches, tokens, stored responses."""

@@ -38,8 +38,8 @@ class BatchInputError(Struct, frozen=True, kw_only=True):
 class Batch(Struct, frozen=True, kw_only=True):
     """A batch of requests that belongs to one client, in the dialect `kind`.
 
-    `asked` is what the client said of them. `moments` are when it came into each phase. `ending` is what it is being
-    brought to. `files` are the ids of what came of it. `total` to `usage` are counted beside the rest, which may be
+    `asked` is what the client set for them. `moments` are when it came into each phase. `ending` is what it is being
+    brought to. `files` are the ids of what came of it. `total` to `usage` are counted apart from the rest, which may be
     older; a batch that is not over has a process at work on it for as long as that vouches for it.
     """
 

@@ -60,7 +60,7 @@ def _ours_alone(*_: object) -> Any:  # noqa: ANN401  as above
 
 
 class Operation(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
-    """What a model does in one piece besides answering. Its requests have a `model`.
+    """An operation with one result. Its requests have a `model`.
 
     `name` is the name of the backend's method, `unable` the error of a model that cannot, with `{model}` in it.
     """
@@ -100,7 +100,7 @@ class OperationForm(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     method: Literal["GET", "POST"] = "POST"
     optional: bool = False
-    """Whether a server has it only if its `Target.operation_paths` say so."""
+    """Whether a server has it only if it is in its `Target.operation_paths`."""
     decode_request: Callable[[JSON], Asked]
     encode_request: Callable[[Asked, Losses], JSONObject] = _ours_alone
     decode_response: Callable[[JSON], Made] = _ours_alone

@@ -42,7 +42,7 @@ NO_STORE_OPTIONS = StoreOptions()
 class StoredAnswer(Struct, frozen=True, kw_only=True):
     """A stored answer before it exists: the gateway's id for it, and the request that it answers.
 
-    `created` is when one was begun that is made in the background (Unix seconds); any other tells that itself.
+    `created` is when one was begun that is made in the background (Unix seconds); any other has that itself.
     """
 
     id: str
@@ -71,8 +71,8 @@ class StoredStream(Protocol):
 class Background(Struct, frozen=True, kw_only=True):
     """The stream events of an answer that is generated in the background.
 
-    `opening` are the first events of its stream; what the model's own stream says of its beginning is left out then.
-    `ending` are the last events of one that was broken off.
+    `opening` are the first events of its stream; the events of the model's own stream about its beginning are left out
+    then. `ending` are the last events of one that was broken off.
     """
 
     opening: Callable[[JSONObject], Sequence[ServerSentEvent]]
@@ -83,8 +83,7 @@ class Conversations(Struct, frozen=True, kw_only=True):
     """Conversations: lists of items that clients store on a server.
 
     `create` takes the body that makes one apart: its metadata and its items. `added` are the items of a body that adds
-    some. Items get ids from `identify`, which is given a text that nothing else has, and the items that are there
-    already.
+    some. Items get ids from `identify`, which gets a unique text, and the existing items.
     """
 
     path: str
@@ -104,9 +103,9 @@ class StoredResponseCodec(Struct, frozen=True, kw_only=True):
     """A dialect's stored responses. `path` is their endpoint, `items_path` that of their items.
 
     `items` are those of a request; one that `refers` stands for an item that is kept, whose id it has. `prepare` writes
-    a request anew with all the items that it means and nothing that asks to keep. `output` are the items that an answer
-    adds to what follows. `show` makes an answer that of a kept request, `mark` changes its status (and says why it
-    failed), `status` reads it. `listed` are items as they are told when asked for, given a text that no other answer
+    a request again with all the items that it refers to, and without the option to store. `output` are the items that
+    an answer adds to what follows. `show` makes an answer that of a kept request, `mark` changes its status (and the
+    reason if it failed), `status` reads it. `listed` are items as they are listed, given a text that no other answer
     has.
     """
 
@@ -118,7 +117,7 @@ class StoredResponseCodec(Struct, frozen=True, kw_only=True):
     refers: Callable[[JSON], bool]
     prepare: Callable[[JSONObject, Sequence[JSON]], JSONObject]
     ask_seals: Callable[[JSONObject], JSONObject]
-    """Changes a prepared request for a server of the same dialect to return the sealed reasoning needed later."""
+    """Changes a prepared request for a server of the same dialect to return the encrypted reasoning needed later."""
     output: Callable[[JSONObject], list[JSON]]
     show: Callable[[JSONObject, StoredAnswer], JSONObject]
     showing: Callable[[StoredAnswer], StoredStream]
@@ -130,7 +129,7 @@ class StoredResponseCodec(Struct, frozen=True, kw_only=True):
     unknown: Callable[[str], Failure]
     unknown_previous: Callable[[str], Failure]
     unfinished_previous: Callable[[str], Failure]
-    """Of an answer that is still being made, so that nothing can continue it yet."""
+    """The failure for an answer that is still in progress, so that nothing can continue it yet."""
     unknown_item: Callable[[str], Failure]
     not_followed: Callable[[str], Failure]
     """For an answer whose stream was not stored."""

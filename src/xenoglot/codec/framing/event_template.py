@@ -1,6 +1,6 @@
 """Byte templates of repetitive stream events: the constant bytes, and the slots that vary.
 
-Nearly all events of a stream differ in one piece of text, and perhaps in a number or a padding that say nothing. Where
+Nearly all events of a stream differ in one piece of text, and perhaps in a number or a padding without meaning. Where
 all bytes around these are as they were, and in each hole stands one JSON string (or count) as before, the event is the
 same JSON but for those values: only they need be decoded. What is not exactly so is for the general way to read.
 """
@@ -34,7 +34,7 @@ class TemplateHint(NamedTuple):
     """A decoder's description of an event that carries one text delta and nothing else.
 
     `path` leads to the text in the event's JSON; `silent` are top-level fields that hold a string or a count and may
-    differ without saying anything; `take` makes another text into the event it is.
+    differ without meaning; `take` makes another text into the event it is.
     """
 
     path: Sequence[str | int]
@@ -115,8 +115,8 @@ def derive_template(
 ) -> tuple[EventTemplate, bytes] | None:
     """Return what events are likely to be after one whose JSON was `data`, between the `before` and `after` of a frame.
 
-    Beside it stands the JSON of another such event. `None` if it cannot be told for sure: what is learned is tried
-    on other values, which must be read where the lesson says.
+    The second value is the JSON of another such event. `None` if it is not certain: the template is tried on other
+    values, which must be read at the expected place.
     """
     try:
         value = decode_json(data)
@@ -165,7 +165,7 @@ def _around(data: bytes, holes: Sequence[_Slot]) -> list[bytes]:
 
 
 def _quoted(parts: list[bytes], holes: Sequence[_Slot]) -> list[bytes]:
-    """Return the parts with the quotes of the strings between them: so no blank can come in beside a string."""
+    """Return the parts with the quotes of the strings between them: so no space can be inserted next to a string."""
     for place, hole in enumerate(holes):
         if hole.kind != "count":
             parts[place] += b'"'

@@ -147,7 +147,7 @@ class ArrayDecoder:
 
     @property
     def rests(self) -> bool:
-        """Never: what stands around an element depends on those beside it."""
+        """Never: the bytes around an element depend on its neighbours."""
         return False
 
     @property

@@ -1,10 +1,10 @@
 """Server-sent events, after the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
 Lines end in LF, CRLF or CR; a leading byte order mark is dropped; a comment starts with a colon; one space after the
-colon of a field is dropped; several `data` lines are joined by LF; a blank line dispatches. Data stays bytes: nobody
-decodes it before its JSON is read.
+colon of a field is dropped; several `data` lines are joined by LF; a blank line dispatches. Data stays bytes: it is
+not decoded before its JSON is read.
 
-Three departures, all harmless to lawful streams: an event that the end of the stream cuts off is given out if it has
+Three departures, all harmless to valid streams: an event that the end of the stream cuts off is given out if it has
 data (the standard drops it; a server that forgets the last blank line is commoner than one that dies inside a line, and
 a cut JSON is noticed anyway); a line that begins with a brace or a bracket, where the name of a field should be, begins
 an event of bare JSON (pitfall-105: some servers fail in a stream as they would have before it); and the size of one
@@ -214,7 +214,7 @@ class SSEDecoder:
 
 
 def tolerant_decoder() -> SSEDecoder:
-    """Return a decoder that accepts blanks before fields."""
+    """Return a decoder that accepts spaces before fields."""
     return SSEDecoder(tolerant=True)
 
 

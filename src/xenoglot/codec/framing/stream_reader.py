@@ -1,10 +1,10 @@
 """Decodes the bytes of a stream to events: framing decoder, dialect decoder, and a shortcut past both.
 
-Theory of operation. Events are read in the general way, frame by frame, until one has told a piece of text and nothing
+Theory of operation. Events are read in the general way, frame by frame, until one has a piece of text and nothing
 else. Then a decoder that can be foreseen gives a lesson, and what is learned from it (see
 `codec.framing.event_template`) is looked for in all that follows, in the same read and in those after it, for as long
 as the framing holds nothing back and the decoder is in the same state; whatever differs is fed to the decoders as ever.
-What is learned is tried before it is used, so the short way says nothing that the general way would not:
+What is learned is tested before it is used, so the fast path returns nothing that the general path would not:
 `tests/laws/test_reading.py` holds it to that.
 """
 
@@ -55,7 +55,7 @@ class TemplateSource(Protocol):
         ...
 
     def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:
-        """Say how to read what differs from the last event, which was `event`, in a piece of text alone."""
+        """Return how to read events that differ from the last one, `event`, only in a piece of text."""
         ...
 
 
@@ -140,7 +140,7 @@ class StreamReader:
         return self._decoder.terminated
 
     def _step(self, chunk: bytes, at: int, events: list[Event]) -> None:
-        """Add to `events` what `chunk` says from `at` on, where it is not as expected, or nothing is."""
+        """Add to `events` those of `chunk` from `at` on, if it is not as expected, or nothing is expected."""
         size = len(chunk)
         teachable = self._foreseeable is not None and (self._likely is not None or self._lessons)
         for _ in range(_STEPS if teachable and size <= _MOST_BYTES else 0):

@@ -28,7 +28,7 @@ class Framer(Protocol):
     def frame(self, piece: Piece, /) -> bytes | None:
         """Take an event that is its text and nothing else, as `feed` does; return what `feed` makes of it, as bytes.
 
-        `None` says that it has not been taken: it is to be fed.
+        `None`: it was not accepted, and has to be fed.
         """
         ...
 

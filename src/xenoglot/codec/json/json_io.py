@@ -35,7 +35,7 @@ _ESCAPE = re.compile(
 
 
 class _ManyValuesError(WireError):
-    """Nothing that could be mended."""
+    """Not repairable."""
 
 
 MOST_VALUES: Final = 1_000_000
@@ -196,7 +196,7 @@ class ObjectText:
         return "".join(self.pieces)
 
     def is_complete(self) -> bool:
-        """Whether the text is one JSON object, after which only blanks could come."""
+        """Whether the text is one JSON object, after which only white space could follow."""
         while self._looked < len(self.pieces):
             piece = self.pieces[self._looked]
             self._looked += 1

@@ -4,8 +4,8 @@ Theory of operation. The library holds the interpreter's lock while it decodes, 
 small values stops the event loop for half a second. Here the brackets and commas outside of strings are found first, a
 window at a time; containers that are small go to the library as they are, many neighbours at once, and only the large
 ones around them are put together in Python, between whose steps other threads run. Every byte of the text is in one
-slice that the library decodes, or is a bracket, comma or blank between slices: what is accepted is JSON, and its value
-is that of decoding it in one call (`tests/laws/test_slices.py`).
+slice that the library decodes, or is a bracket, comma or white space between slices: what is accepted is JSON, and its
+value is that of decoding it in one call (`tests/laws/test_slices.py`).
 
 A flat container, which has no other in it, is one match of a pattern: its items are not walked through.
 """
@@ -33,7 +33,7 @@ WINDOW: Final = 128 * 1024
 """Bytes that are looked through at a time for what is no string."""
 
 _EACH: Final = 16
-"""What a value counts for, beside the characters of its text: a slice that is encoded has at most 16,384 of them."""
+"""Weight of a value in addition to the characters of its text: a slice that is encoded has at most 16,384 of them."""
 
 _SCALARS: Final = frozenset({float, int, bool, type(None)})
 _MANY: Final = 64
@@ -118,7 +118,7 @@ class _Text:
         self._at = array("Q")
         """Where each is."""
         self._ends = array("Q")
-        """Of a bracket that opens, which of them closes it."""
+        """For each opening bracket, the index of the closing one."""
         self._find()
 
     def _find(self) -> None:
@@ -142,7 +142,7 @@ class _Text:
             raise _malformed("the text ends too early")
 
     def _outside(self) -> Iterator[tuple[int, bytes]]:
-        """Yield where each window begins, and it with its strings blank."""
+        """Yield where each window begins, and its bytes with the strings blanked out."""
         start = 0
         for parts, inside in _windows(self._data):
             for index in range(1 - inside, len(parts), 2):
@@ -163,7 +163,7 @@ class _Text:
         closing = self._at[self._ends[first]] if self._ends[first] else 0
         around = self._data[start:opening] + self._data[closing + 1 : end]
         if self._ends[first] != last - 1 or around.strip(_BLANKS):
-            raise _malformed(f"something stands beside a list or object (byte {start})")
+            raise _malformed(f"unexpected text next to a list or object (byte {start})")
         if self._data[opening] == _LIST:
             return self._list(first)
         return self._object(first)
@@ -235,7 +235,7 @@ def _malformed(problem: str) -> msgspec.DecodeError:
 
 
 def size_seen(value: JSON) -> int:
-    """Return about how many bytes the JSON of `value` has; of what is larger than a slice, that it is."""
+    """Return the approximate bytes of the JSON of `value`; for larger values, a number above the size of a slice."""
     return _weight(value, 0)
 
 

@@ -57,7 +57,7 @@ def _part(part: Part, where: str, target: Target, losses: Losses) -> Part:
 _UNKNOWN = "the server does not take it"
 
 JSON_ONLY = "Answer with JSON alone."
-"""What the model is told in place of a setting for JSON."""
+"""The instruction in place of a setting for JSON."""
 
 
 def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Request:
@@ -87,7 +87,7 @@ def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Re
 def check_tools(request: Request, dialect: str) -> None:
     """Refuse a request whose every tool only a server of another dialect than `dialect` runs (pitfall-30).
 
-    Beside tools of the client such a tool is a loss, for the answer may do without it. Alone it is the point of the
+    Next to tools of the client such a tool is a loss, for the answer may do without it. Alone it is the point of the
     request: an answer without a search would pass for one with it.
 
     Raises:
@@ -137,7 +137,7 @@ def _without_names(request: Request, losses: Losses) -> Request:
 
 
 def _output(request: Request, output: OutputFormat, target: Target, losses: Losses) -> Request:
-    """Return the request, its schema told in words where the server can be told of none."""
+    """Return the request, with its schema in the prompt if the server has no setting for one."""
     if output.kind == "text" or (output.kind == "json" and target.json_schema == "object"):
         return request
     told = JSON_ONLY
@@ -190,10 +190,10 @@ def fold_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
 def as_turns(request: Request, losses: Losses) -> Request:
     """Return `request` with its prompt, if it has one, as a turn of the user.
 
-    `echo` is for whoever writes the answer: the client's dialect knows the prompt.
+    `echo` is left to the encoder of the answer, because the client's dialect has the prompt.
 
     Raises:
-        WireError: the prompt cannot be said in turns: token ids, several texts at once, a text around a gap, or a
+        WireError: the prompt cannot be written as turns: token ids, several texts at once, a text around a gap, or a
             question about the prompt itself.
     """
     prompt = request.prompt
@@ -217,7 +217,7 @@ def as_turns(request: Request, losses: Losses) -> Request:
 
 
 def _check_asked(request: Request, prompt: Prompt) -> None:
-    """Refuse what only a model that reads the text as it stands can tell."""
+    """Refuse options that only a model that continues the text itself supports."""
     sampling = request.sampling
     if prompt.echo and sampling.logprobs:
         raise WireError("$.echo", "the target model takes chat messages and returns no log probabilities of the prompt")

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 PARAGRAPH = "\n\n"
 
 _SENTENCE_ENDS = (".", "!", "?", ":", "…", "\u3002", "\uff01", "\uff1f", "\uff1a")
-"""A chunk rarely ends so with no blank at the beginning of the next; a whole turn mostly does."""
+"""A chunk rarely ends so without a space at the beginning of the next; a whole turn mostly does."""
 
 
 def turns_for(
     messages: Sequence[Message], crossing: EncodeContext, dialect: str
 ) -> tuple[Sequence[Message], EncodeContext]:
-    """Return what `join_assistant_turns` gives, with the crossing for it; what came in `dialect` stays as it is."""
+    """Return what `join_assistant_turns` gives, with the context for it; requests of `dialect` stay unchanged."""
     if crossing.home:
         return messages, crossing
     turns, losses = join_assistant_turns(messages, crossing.losses, dialect)

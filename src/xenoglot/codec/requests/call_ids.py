@@ -102,7 +102,7 @@ class MessageHistory:
 def nine_character_ids(messages: Sequence[Message], losses: Losses) -> tuple[Message, ...]:
     """Return the messages, each id of a call one of nine letters and digits (pitfall-42).
 
-    What has the form stays. Two ids stay two, and the same is the same wherever it stands, in this request and in the
+    What has the form stays. Two ids stay two, and the same id stays the same everywhere, in this request and in the
     next one of the conversation, unless two digests meet.
     """
     names = _names([part_id for message in messages for part_id in _ids(message)])

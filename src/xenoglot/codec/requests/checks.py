@@ -137,7 +137,7 @@ def _check_data(data: str, path: str) -> None:
 
 
 MOST_TOKENS: Final = 2**31
-"""Of a limit or budget: what clients send that mean none at all fits in."""
+"""Largest limit or budget; it includes the numbers that clients send for "no limit"."""
 LEAST_SEED, MOST_SEED = -(2**63), 2**64 - 1
 MOST_CANDIDATES: Final = 128
 MOST_LOGPROBS: Final = 20
@@ -149,13 +149,13 @@ MOST_TOOLS: Final = 4096
 MOST_BIASES: Final = 4096
 MOST_MESSAGES: Final = 100_000
 MOST_PARTS: Final = 20_000
-"""Of one message. The lists of a request are bounded by the size of its body too; what each item costs is not."""
+"""Most parts of one message. The size of the body also bounds the lists of a request, but not the cost of each item."""
 
 MOST_FIELDS: Final = 4096
-"""Of a request, those that nobody knows included."""
+"""Most fields of a request, unknown ones included."""
 
 _WIDE: Final = 2**53
-"""Beyond this integers are not shown: they may have as many digits as the body has room for."""
+"""Beyond this integers are not shown: they may have as many digits as the body allows."""
 
 
 def ranged(reader: Reader, key: str, kind: type[float], least: float, most: float | None = None) -> JSON:
@@ -216,9 +216,9 @@ def bounded(request: Request, body: JSON = None) -> Request:
 
 
 def check_lists(body: JSON) -> None:
-    """Refuse a request with more turns, parts or fields than anybody needs, before anything is made from it.
+    """Refuse a request with more turns, parts or fields than any client needs, before anything is made from it.
 
-    The lists of objects beside a request's fields are its turns, whatever the dialect calls them; the lists in these
+    The lists of objects among a request's fields are its turns, whatever the dialect calls them; the lists in these
     are their parts.
 
     Raises:
@@ -249,7 +249,7 @@ def _too_many(path: str, items: Sized, most: int) -> WireError:
 
 
 def between(_value: float, least: float, most: float | None) -> str:
-    """Return what is said of a number that is out of its range."""
+    """Return the problem of a number that is out of its range."""
     return f"must be at least {least}" if most is None else f"must be between {least} and {most}"
 
 

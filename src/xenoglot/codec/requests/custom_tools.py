@@ -61,7 +61,7 @@ def _wrap_tool(tool: Tool | Opaque, where: str, losses: Losses) -> Tool | Opaque
 
 
 def as_function(tool: Tool, where: str, losses: Losses) -> Tool:
-    """Return a free-text tool as a function of one string; what its grammar demands is told in the description."""
+    """Return a free-text tool as a function of one string; its grammar is written into the description."""
     losses.emulated(where, "kind", "a custom tool is written as a function of one string")
     description, grammar = tool.description, _grammar(tool.format)
     if grammar is not None:

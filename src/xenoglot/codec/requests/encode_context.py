@@ -48,7 +48,7 @@ def take_previous(reader: Reader, key: str, form: JSONObject) -> str | None:
 
 
 def came_from(request: Request, dialect: str) -> bool:
-    """Return whether `request` came in `dialect`: what is said in it returns unchanged."""
+    """Return whether `request` came in `dialect`: then its content is encoded unchanged."""
     extra = request.extra
     return extra is not None and extra.dialect == dialect and ADDED not in extra.form
 

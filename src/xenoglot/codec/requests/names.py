@@ -79,7 +79,7 @@ def qualified(name: str, namespace: str | None) -> str:
 
 
 def namespace_of(name: str, tools: Iterable[Tool | Opaque]) -> str | None:
-    """Return the namespace of the tool that a choice calls `name`, for a choice says none."""
+    """Return the namespace of the tool that a choice calls `name`, because a choice has none."""
     return namespaces_of(tools).get(name)
 
 

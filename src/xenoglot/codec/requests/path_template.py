@@ -32,6 +32,6 @@ def in_path(path: str, model: str) -> str:
         raise WireError("$.model", "is no name of a model: it has a `.` or `..` between slashes")
     if MODEL_PATH in path:
         if "" in segments:
-            raise WireError("$.model", "is no name of a model: it has a slash at an end, or beside another")
+            raise WireError("$.model", "is no name of a model: it has a slash at an end, or two in a row")
         path = path.replace(MODEL_PATH, quote(model, safe="/@"))
     return path.replace(MODEL, quote(model, safe="")) if MODEL in path else path

@@ -1,7 +1,7 @@
 """Text of the prompt at the start of its answer (`echo`): whether the server or we have to add it.
 
-A model that reads texts as they stand can begin its answer with the text (`Prompt.echo`), and tell how likely that
-was. For one that answers turns, whoever writes the answer for the client does it. So a backend that has done it says
+A model that reads texts as they stand can begin its answer with the text (`Prompt.echo`), and report its
+probabilities. For one that answers turns, the encoder of the answer adds the text. So a backend that has done it says
 so, in the form of the first part; there also stands the first token of the text where the others are weighed, for
 nothing comes before it that would make it likely or not.
 """

@@ -9,7 +9,7 @@ speaker, a blank line between two, and at its end the name of the one whose turn
 
     Assistant:
 
-A model that goes on with both sides of it is stopped where the user would speak next.
+A model that continues both sides of it is stopped where the user would speak next.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Transcript(Struct, frozen=True):
 
 
 def transcribe(messages: Sequence[Message], dialect: str, losses: Losses) -> Transcript:
-    """Return `messages` as the text that a model after `dialect` goes on with.
+    """Return `messages` as the text that a model after `dialect` continues.
 
     Raises:
         WireError: the user gives something that is no text.
@@ -106,7 +106,7 @@ def _joined(parts: Iterable[Part], where: str, dialect: str, losses: Losses, *, 
 
 
 def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool) -> str:
-    """Return the text of a part; `given` says that the user gave it, so that the question is another without it."""
+    """Return the text of a part; `given`: it is from the user, so that the question changes without it."""
     _beside(part, where, dialect, losses)
     match part:
         case Text(text=text) | Refusal(text=text):
@@ -127,7 +127,7 @@ def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool)
 
 
 def _beside(part: Part, where: str, dialect: str, losses: Losses) -> None:
-    """Record what a part says beside its words."""
+    """Record the fields of a part that are not text."""
     for name in _BESIDE:
         if getattr(part, name, None) not in (None, ()):
             losses.dropped(where, name, "the dialect holds text only")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def informed(body: JSON, path: str, variables: Mapping[str, str], dialect: Dialect) -> JSON:
-    """Return `body` with what the URL says: `path` is the template that was asked, `variables` fill its braces."""
+    """Return `body` with the fields from the URL: `path` is its template, `variables` fill the braces."""
     if not isinstance(body, dict):
         return body
     told: JSONObject = {}
@@ -27,7 +27,7 @@ def informed(body: JSON, path: str, variables: Mapping[str, str], dialect: Diale
 
 
 def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> tuple[str, str, JSONObject]:
-    """Return the path and the query to post `body` to, and what is left to say in it.
+    """Return the path and the query to post `body` to, and the remaining body.
 
     With `counting` the body asks how many tokens it has, and goes to `count_path`.
 

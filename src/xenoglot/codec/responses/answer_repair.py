@@ -3,8 +3,8 @@
 A whole body is a whole answer, and `[DONE]` ends a stream, whether or not a finish reason was sent before it.
 
 Servers that give no ids get derived ones, which are alike from turn to turn where their answers have no ids either;
-some servers count their calls from zero in each answer. Clients find results by the id, and some servers refuse an id
-that is there twice. The new id follows from the history and the answer, so it is the same whenever both are read again.
+some servers count their calls from zero in each answer. Clients find results by the id, and some servers reject
+duplicate ids. The new id follows from the history and the answer, so it is the same whenever both are read again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether an answer has started: until then nothing of it is passed on, and the request may be sent again.
 
 The only implementation of that question, for the gateway (with a task and without) and for the client. What is read of
-an answer that has not started is kept by whoever reads; it is passed on when the answer starts, and dropped when it
+an answer that has not started is kept by the reader; it is passed on when the answer starts, and dropped when it
 fails.
 
 | state | one read of the source | next state |

@@ -1,7 +1,7 @@
 """Error texts of providers: "prompt too long" with its numbers, and the delay before a retry.
 
-Clients shorten the conversation when they are told in words they know, so the words must be recognised first
-(pitfall-123). Beside each row stand the servers that it was read off; of its groups `tokens` is the size of the
+Clients shorten the conversation when they get an error text that they know, so such texts must be recognised first
+(pitfall-123). A comment at each row has the servers that use it; of its groups `tokens` is the size of the
 prompt, `limit` what the model can hold.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"})
-"""Codes and types of errors that say it without words (OpenAI and most who follow it; llama.cpp)."""
+"""Codes and types of errors that mean it without a text (OpenAI and most who follow it; llama.cpp)."""
 
 _NUMBERED = (
     # Anthropic
@@ -76,9 +76,9 @@ class Overflow(Struct, frozen=True):
 
 
 def find_overflow(message: str, *codes: JSON, tokens: JSON = None, limit: JSON = None) -> Overflow | None:
-    """Return the overflow that an error tells of, or `None` if it is another error.
+    """Return the overflow that an error reports, or `None` if it is another error.
 
-    `codes` are the error's code and type; `tokens` and `limit` what it says of them in fields of their own.
+    `codes` are the error's code and type; `tokens` and `limit` its own fields for them.
     """
     said = Overflow(tokens if type(tokens) is int else None, limit if type(limit) is int else None)
     for wording in _wordings():

@@ -93,18 +93,18 @@ class ReasoningFilter:
 def reasoning_filter(dialect: Dialect, request: Request, losses: Losses) -> ReasoningFilter | None:
     """Return what removes the reasoning from the answer to `request` of a client of `dialect`.
 
-    `None` if the client asked for reasoning, or where its dialect always returns it.
+    `None` if the client requested reasoning, or where its dialect always returns it.
     """
     requested = dialect.reasoning_requested
     return None if requested is None or requested(request) else ReasoningFilter(losses)
 
 
 SEALED = "xenoglot:sealed:"
-"""Begins a seal that holds another's (base64 of a JSON list), where the client's dialect has one field for seals."""
+"""Prefix of a signature that wraps another's (base64 of a JSON list), for dialects with one field for them."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
-    """Wrapped sealed reasoning: the dialect that sealed it, and the two forms of a seal."""
+    """Wrapped reasoning: the dialect that signed it, and the two forms of a signature."""
 
     origin: Origin
     signature: str | None = None
@@ -112,14 +112,14 @@ class Seal(Struct, frozen=True, kw_only=True):
 
 
 def pack(part: Reasoning) -> str:
-    """Return the seal of `part` as text that comes back to us."""
+    """Return the signature of `part` as text that clients send back."""
     origin = part.origin or Origin(dialect="")
     packed = encode_json([origin.dialect, origin.provider, part.signature, part.encrypted])
     return SEALED + b64encode(packed).decode()
 
 
 def unpack(text: str) -> Seal | None:
-    """Return the seal that `pack` wrapped; `None` if `text` is anything else."""
+    """Return what `pack` wrapped; `None` if `text` is anything else."""
     if not text.startswith(SEALED):
         return None
     try:
