@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class Call(Struct, frozen=True, kw_only=True):
     """One request on its way to a backend.
 
-    `body` is the request as the client wrote it in `dialect`, for a backend that speaks the same; `None` where it must
-    not be passed on untouched. `headers` are the client's that an upstream may see. `key` says with which of the
-    upstream's keys it is asked. `size` is that of the client's body in bytes, 0 where there was none.
+    `body` is the request as the client wrote it in `dialect`, for a backend of the same dialect; `None` if it
+    must not be passed through. `headers` are the client's that an upstream may see. `key` is the index of the
+    upstream's key to use. `size` is that of the client's body in bytes, 0 without one.
     """
 
     request: Request
@@ -41,7 +41,7 @@ class Call(Struct, frozen=True, kw_only=True):
 class EventAnswer(Struct, kw_only=True):
     """An answer as events: each batch is what one read of the source made. Closing it stops the source at once.
 
-    `request_id` is what the server calls the request, where it says so.
+    `request_id` is the server's id of the request, if it sent one.
     """
 
     batches: AsyncIterator[Sequence[Event]]
@@ -51,10 +51,10 @@ class EventAnswer(Struct, kw_only=True):
 
 
 class Piece(NamedTuple):
-    """What one read of the source held of an answer, and the events that somebody who watches sees in it.
+    """One read from the source of an answer, and the events in it.
 
-    Bytes whose events end in a failure without a `dialect` are not to be passed on: they do not tell it themselves, or
-    not in fit words. The last piece has the events that only the end of the bytes tells, and data that completes them.
+    Bytes whose events end in a failure without a `dialect` are not to be passed on: they do not contain the failure, or
+    not in a form for clients. The last piece has the events of the end of the stream, and data that completes it.
     `incomplete` is whether a frame is open after the data.
     """
 
@@ -84,7 +84,7 @@ Answer: TypeAlias = EventAnswer | ByteAnswer
 
 @runtime_checkable
 class ResumableBackend(Protocol):
-    """A backend that may know how to go on with a turn that has begun."""
+    """A backend that may be able to continue a turn that has begun."""
 
     def continues(self, model: str) -> bool:
         """Return whether `model` continues a last turn of the assistant's, and does not answer it."""
@@ -103,7 +103,7 @@ class LimitedBackend(Protocol):
 async def monitored(
     chunks: AsyncIterator[bytes], watch: PassthroughMonitor, unasked: UsageFilter | None = None
 ) -> AsyncGenerator[Piece]:
-    """Yield the bytes with what `watch` sees in them, then what their end tells, and how it is completed.
+    """Yield the bytes with their events from `watch`, then those of the end with the data that completes it.
 
     What `unasked` takes out of the bytes is seen, but not passed on.
     """
@@ -143,10 +143,10 @@ class Backend(Protocol):
         ...
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Return the models it says it has.
+        """Return the models that it lists.
 
         Raises:
-            FailureError: it did not say.
+            FailureError: it returned no list.
         """
         ...
 

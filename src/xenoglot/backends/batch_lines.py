@@ -45,13 +45,13 @@ _UNANSWERED: dict[Unanswered, tuple[str, str]] = {
 """OpenAI's codes for it (`BatchRequestOutputError`)."""
 
 _MESSAGES_ALONE = ("system", "thinking", "stop_sequences", "anthropic_version", "anthropic_beta")
-"""Fields beside `messages` that only Anthropic's requests have."""
+"""Fields next to `messages` that only Anthropic's requests have."""
 
 _EMBEDDINGS_ALONE = ("encoding_format", "dimensions")
 
 
 class BadLineError(WireError):
-    """A line asks nothing that could be asked. `code` is OpenAI's word for the mistake, `number` that of the line."""
+    """A line is no request. `code` is OpenAI's code for the mistake, `number` that of the line."""
 
     def __init__(self, number: int, code: str, path: str, problem: str) -> None:
         super().__init__(path, problem)
@@ -60,7 +60,7 @@ class BadLineError(WireError):
 
 
 class LineEndpoint(Struct, frozen=True, kw_only=True):
-    """What is asked at a path: an answer in a dialect, or the operation with this name in the form at this `path`."""
+    """Endpoint of a path: answers in a dialect, or the operation with this name in the form at this `path`."""
 
     path: str
     dialect: str
@@ -91,7 +91,8 @@ class BatchLine(Struct, frozen=True, kw_only=True):
 class LineOutcome(Struct, frozen=True, kw_only=True):
     """What became of a line: the HTTP `status` and body it would have had, or why it has none (`unanswered`).
 
-    `body` is in the dialect of the line, be it an answer or an error. `losses` is what the model could not be asked.
+    `body` is in the dialect of the line, be it an answer or an error. `losses` are features that the model does not
+    support.
     """
 
     status: int = _OK
@@ -122,7 +123,7 @@ class LineMark(Struct, frozen=True):
 
 
 class OutputLine(Struct, frozen=True):
-    """What a line of an output says of itself: which line it answers, and whether with an answer or an error."""
+    """Facts of an output line: the number of its input line, and whether it is an answer or an error."""
 
     mark: LineMark
     ok: bool
@@ -147,19 +148,19 @@ _decode_answer = msgspec.json.Decoder(_Said).decode
 
 
 def text_of(data: bytes, number: int) -> bytes:
-    """Return what a line of a file says: without its end, and the first without a byte order mark."""
+    """Return the text of a line of a file without its line end, and without a byte order mark in the first."""
     if number == 1:
         data = data.removeprefix(_BOM)
     return data.strip()
 
 
 def mark_of(text: bytes, number: int) -> LineMark:
-    """Return the mark of the line that says `text`."""
+    """Return the mark of the line with this `text`."""
     return LineMark(number, int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
 
 
 def read_answer(data: bytes) -> OutputLine | None:
-    """Return what a line of an output says of itself; `None` where it is no answer of ours."""
+    """Return the facts of an output line; `None` if it is no answer of ours."""
     try:
         said = _decode_answer(data)
     except (UnicodeError, msgspec.MsgspecError, RecursionError):
@@ -173,12 +174,12 @@ def read_answer(data: bytes) -> OutputLine | None:
 
 
 def decode_line(text: bytes, number: int, *, dialect: str | None = None, model: str | None = None) -> BatchLine:
-    """Return what the line `number`, which says `text`, asks.
+    """Return the request in the line `number` with this `text`.
 
-    `dialect` is that of plain lines; without it their fields tell. `model` is asked where a body names none.
+    `dialect` is that of plain lines; without it, it is detected by their fields. `model` is used if a body names none.
 
     Raises:
-        BadLineError: it asks nothing: the error says why. Whether its body is a lawful request is not looked at.
+        BadLineError: it is no request, for the reason in the error. Whether its body is a valid request is not checked.
         ConfigurationError: there is no such dialect.
     """
     try:
@@ -264,7 +265,7 @@ def encode_result(outcome: LineOutcome) -> JSONObject:
 
 @cache
 def endpoints() -> dict[str, LineEndpoint]:
-    """Return what can be asked at which path. Where the path names the model, a line cannot say it."""
+    """Return the endpoints by path, except paths with the model's name, which a line cannot have."""
     found: dict[str, LineEndpoint] = {}
     for name in dialects.names():
         spoken = dialects.get(name)
@@ -277,7 +278,7 @@ def endpoints() -> dict[str, LineEndpoint]:
 
 
 def endpoint_at(url: str) -> LineEndpoint | None:
-    """Return what is asked at `url`, a path with or without its version."""
+    """Return the endpoint at `url`, a path with or without its version."""
     known = endpoints()
     path = url.rstrip("/")
     return known.get(path) or known.get(f"/v1{path}")
@@ -292,7 +293,7 @@ def _of_openai(value: JSONObject, number: int) -> BatchLine:
     endpoint = endpoint_at(url)
     if endpoint is None:
         known = ", ".join(sorted(path for path in endpoints() if path.startswith("/v1/")))
-        raise BadLineError(number, "invalid_url", "$.url", f"nothing is asked there; expected one of {known}")
+        raise BadLineError(number, "invalid_url", "$.url", f"no endpoint for batches; expected one of {known}")
     body = _object(value, "body", number)
     return BatchLine(number=number, custom_id=_id(value, number), style="addressed", endpoint=endpoint, body=body)
 

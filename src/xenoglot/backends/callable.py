@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 Output: TypeAlias = str | Part | Usage | Finish | Response
-"""What a function may say: words, a whole part (a tool call, say), the usage so far, why it ended, or all at once."""
+"""Output of a function: text, a whole part (like a tool call), the usage so far, the finish, or everything at once."""
 
 OutputFunction: TypeAlias = "collections.abc.Callable[[Request], Any]"
-"""A function of a request that says `Output`, in any of the four ways in which Python functions do."""
+"""A function of a request that returns or yields `Output`, synchronous or asynchronous."""
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _FAILED: Final = Failed(failure=Failure(kind="internal", message="internal error: the model function failed"))
@@ -54,11 +54,11 @@ _logger = logging.getLogger("xenoglot.backends")
 
 
 class _UnsayableError(Exception):
-    """The function said what means nothing; the text is ours, and quotes nothing."""
+    """The function returned an unsupported value; the text quotes nothing of it."""
 
 
 class _End(Enum):
-    """What stands behind the last step, for a function may say `None`."""
+    """Marker after the last step, because a function may yield `None`."""
 
     END = auto()
 
@@ -69,7 +69,7 @@ class Callable:
     It may be a plain function, a coroutine function, a generator or an async generator, and returns or yields `Output`;
     what it returns may also be an iterator of either kind, or something to wait for.
     What blocks runs in a thread of the answer's own. An exception fails its request, not the process, and so does what
-    is none of `Output`. When the client leaves, a generator is closed where it stands.
+    is none of `Output`. When the client disconnects, a generator is closed.
     """
 
     def __init__(self, function: OutputFunction, name: str | None = None) -> None:
@@ -87,7 +87,7 @@ class Callable:
         return stop_answer(EventAnswer(batches=batches, aclose=batches.aclose), stage)
 
     async def count(self, _call: Call) -> int | None:
-        """Nobody knows its tokens."""
+        """Return `None`: its tokens are unknown."""
         return None
 
     async def models(self) -> Sequence[ModelInfo]:
@@ -127,7 +127,7 @@ def _raised_by_function(error: BaseException) -> bool:
 
 
 class _Speech:
-    """What a function says, made into lawful events."""
+    """Turns the output of a function into valid events."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
@@ -173,7 +173,7 @@ class _Speech:
 
 
 async def _call_function(function: OutputFunction, request: Request, name: str) -> AsyncGenerator[object, None]:
-    """Yield what `function` says, whichever kind of function it is.
+    """Yield the output of `function`, of any kind.
 
     A plain function is called in a thread; what it returns may be an iterator, or something to wait for, in its turn.
     """

@@ -66,7 +66,7 @@ def weight_of(batch: Sequence[Event]) -> int:
 
 
 class Offload:
-    """Threads for large bodies: of those that run at once, the weights are at most `most`, or there is but one."""
+    """Threads for large bodies: those that run at once weigh at most `most`, or there is only one."""
 
     def __init__(self, most: int = MOST_BYTES, threads: int = MOST_THREADS, wait: float = WAIT_SECONDS) -> None:
         self.used_bytes = 0
@@ -103,7 +103,7 @@ class Offload:
         return await asyncio.wrap_future(done)
 
     async def _turn(self, cost: int) -> None:
-        """Wait until there is room, behind all who came before."""
+        """Wait until there is capacity, after all earlier callers."""
         if not self._waiting and self._fits(cost):
             self._acquire(cost)
             return
@@ -135,7 +135,7 @@ class Offload:
         self._admit()
 
     def _admit(self) -> None:
-        """Let those in who have waited longest, as long as there is room for them."""
+        """Admit those that have waited longest, as long as there is capacity."""
         while self._waiting:
             cost, turn = self._waiting[0]
             if turn.done():

@@ -33,16 +33,16 @@ CONNECT: Final = 10.0
 """Seconds for a connection."""
 
 MOST_BYTES: Final = 1024 * 1024
-"""Of one answer: a few tokens, and a list of models."""
+"""Limit of one answer: a few tokens, or a list of models."""
 
 TRIES: Final = 3
-"""How often a question is asked of a server that says it is asked too often."""
+"""Attempts of a request that the server answers with a rate limit."""
 
 _BUSY: Final = frozenset({"rate_limit", "overloaded"})
-"""Kinds of failures after which a question is asked again, if the failure policy allows that for the status."""
+"""Kinds of failures after which a request is retried, if the failure policy allows that for the status."""
 
 _PAUSE: Final = 2.0
-"""Seconds, where a server does not say how long to wait."""
+"""Seconds to wait if the server sends no `retry-after`."""
 
 
 async def run_probe(
@@ -53,7 +53,7 @@ async def run_probe(
     say: Callable[[str], None] = lambda _: None,
     socket_path: str | None = None,
 ) -> Report:
-    """Return what the server at `options.base_url` can do; `say` is told of each question, the key of nobody.
+    """Return what the server at `options.base_url` supports; `say` is called for each request, never with the key.
 
     `patience` is in seconds and for one question; with `socket_path` the server is at that unix socket.
 
@@ -70,7 +70,7 @@ async def run_probe(
 
 
 def _is_busy(status: int) -> bool:
-    """Return whether a server that answered with `status` is asked again."""
+    """Return whether a request that was answered with `status` is retried."""
     failure = Failure(kind=kind_of_status(status), message="", status=status)
     return failure.kind in _BUSY and judge(failure).retry_same
 
@@ -136,7 +136,7 @@ class _Shell:
         return ProbeResponse(status=status, headers=headers, body=self._without_key(b"".join(pieces)))
 
     def _without_key(self, body: bytes) -> bytes:
-        """Return what a server said without the key, before anybody cuts it in the middle of one."""
+        """Return a server's body without the key, before it is cut in the middle of one."""
         long = self._key is not None and len(self._key) >= SHORTEST
         return body.replace(self._key.encode(), MASK.encode()) if self._key is not None and long else body
 

@@ -60,7 +60,7 @@ class Redactor:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """Yield what a secret looks like where somebody quoted it."""
+    """Yield the forms of a secret in quoted text."""
     import json  # noqa: PLC0415  msgspec has no form without letters beyond ASCII, and few processes have secrets
 
     yield secret

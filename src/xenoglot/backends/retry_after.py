@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from xenoglot.model.limits import RateBudget, RateLimits
 
 LONGEST = 60.0
-"""Seconds: a longer wait is cut to this, for clients sleep for whatever they are told."""
+"""Seconds: longer waits are reduced to this, because clients sleep as long as requested."""
 
 
 def retry_after(
     headers: Mapping[str, str], now: float, *, said: float | None = None, limits: RateLimits | None = None
 ) -> float | None:
-    """Return the seconds to wait, 0 to `LONGEST`; `None` where nothing says them.
+    """Return the seconds to wait, 0 to `LONGEST`; `None` if nothing sets them.
 
     The headers go first: `retry-after-ms`, then `retry-after` (RFC 9110 section 10.2.3). Next is what the body of the
     error `said` in words that its dialect reads. Last come the allowances (`limits`) that are used up, and of several
-    the one that is longest in coming back. `headers` have lower-case names, `now` is in Unix seconds. What cannot be
-    read says nothing.
+    the one that is longest in coming back. `headers` have lower-case names, `now` is in Unix seconds. Unreadable
+    values are ignored.
     """
     for seconds in (_from_header(headers, now), said, None if limits is None else _until_full(limits)):
         if seconds is not None and seconds >= 0:

@@ -31,8 +31,8 @@ STREAMS = (".sse", ".ndjson")
 class Scripted:
     """Answers each call with the next of its turns, and again from the first after the last.
 
-    A turn is a whole `Response`, a `Failure` (the call is refused), or events (one batch each, lawful or not).
-    `requests` are those that were asked, in order.
+    A turn is a whole `Response`, a `Failure` (the call is refused), or events (one batch each, valid or not).
+    `requests` are those that were received, in order.
     """
 
     def __init__(self, *turns: Turn, name: str = "scripted") -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class GuardedReader:
-    """Makes events of bytes; of what cannot be read, a failure. `fit` makes a failure one that a client may see.
+    """Decodes bytes to events, unreadable ones to a failure. `fit` makes a failure one that a client may see.
 
     `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
     """
@@ -76,7 +76,7 @@ class GuardedReader:
         return self.feed(chunk) if size < LARGE else await of_loop().run(size, partial(self.feed, chunk))
 
     def close(self) -> Sequence[Event]:
-        """Return what the end of the bytes tells."""
+        """Return the events of the end of the stream."""
         try:
             events = self._stage.close()
         except WireError as error:
@@ -86,7 +86,7 @@ class GuardedReader:
         return events
 
     def connection_lost(self, error: TransportError) -> Sequence[Event]:
-        """Return what a break of the bytes tells: a failure, unless the answer was terminated before it."""
+        """Return the events of a broken connection: a failure, unless the answer was complete before."""
         events = self.close()
         return events if self.reading.terminated else (Failed(failure=self._for_client(unreachable(error))),)
 
@@ -94,7 +94,7 @@ class GuardedReader:
 class PassthroughMonitor:
     """Sees the events in bytes of `dialect` that are passed on.
 
-    A failure keeps its `dialect` only where the bytes tell it in words that the client may read.
+    A failure keeps its `dialect` only if the bytes contain it in a form for clients.
     """
 
     __slots__ = ("_broken", "_dialect", "_failed", "_for_client", "reading")
@@ -125,7 +125,7 @@ class PassthroughMonitor:
         return self.feed(chunk) if size < LARGE else await of_loop().run(size, partial(self.feed, chunk))
 
     def close(self, failure: Failure | None = None) -> tuple[bytes, Sequence[Event]]:
-        """Return what completes the bytes, and what their end tells; `failure` is why they broke off, if they did.
+        """Return the data that completes the stream, and the events of its end; `failure` is why it broke off.
 
         A reader that follows the standard drops a frame without an end, and waits for the terminating event.
         """

@@ -1,8 +1,8 @@
 """Runs a blocking iterator in a thread of its own: called, advanced and closed there.
 
-An answer has one thread from its first step to its last, for what a generator holds open may belong to a thread: a mode
-of a library, a connection to a database. Threads are daemons: a step that never ends keeps nobody from leaving, and no
-process from ending. They are none of the event loop's own either, which others wait for.
+An answer has one thread from its first step to its last, because resources of a generator may belong to a thread: a
+mode of a library, a connection to a database. Threads are daemons: a step that never ends blocks neither a client's
+disconnect nor the end of the process. They are none of the event loop's own either, which others wait for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_THREADS: Final = 256
-"""The most at once, those included whose step goes on although nobody listens any more."""
+"""The most at once, including those whose step continues after its reader has gone."""
 
 _NUMBERS = itertools.count(1)
 _threads = threading.BoundedSemaphore(MOST_THREADS)
@@ -53,7 +53,7 @@ class ThreadRunner:
     async def end(self, last: Callable[[], None] | None = None) -> None:
         """Have `last` run, and the thread end.
 
-        Where a step is under way `last` runs behind it, and nobody waits for either. Does nothing the second time.
+        While a step is in progress, `last` runs after it, and this does not wait for either. Later calls do nothing.
         """
         if self._ended or not self._started:
             return
@@ -70,7 +70,7 @@ class ThreadRunner:
         return future
 
     def _run(self, step: Callable[[], _T], future: asyncio.Future[_T]) -> None:
-        """Run `step` in this thread, and tell `future`, which belongs to another."""
+        """Run `step` in this thread, and resolve `future`, which belongs to another."""
         try:
             made = step()
         except BaseException as error:  # noqa: BLE001  whatever it is, whoever waits must hear of it

@@ -150,8 +150,8 @@ def test_a_part_for_each_candidate_with_a_seed_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("call", "texts", "candidates", "problem"),
     [
-        pytest.param(call_of("a", n=10**9), True, True, "$.n: 1000000000 answers are asked for", id="candidates"),
-        pytest.param(call_of("a", "b", n=10**9), True, False, "$.n: 2000000000 answers are asked for", id="of-texts"),
+        pytest.param(call_of("a", n=10**9), True, True, "$.n: 1000000000 answers are requested", id="candidates"),
+        pytest.param(call_of("a", "b", n=10**9), True, False, "$.n: 2000000000 answers are requested", id="of-texts"),
         pytest.param(call_of(*("a",) * 3000), True, False, "$.prompt: found 3000 texts", id="texts"),
     ],
 )

@@ -2,7 +2,7 @@
 
 It is small because each part costs CPU per request and per token, and the usual clients cost 3 to 100 times as much:
 asyncio protocols over httptools (llhttp), no task, queue or timer per piece of body. It follows no redirect, keeps no
-cookies, and goes through a proxy only where it is told so; but it can wait, stop and clean up.
+cookies, and uses a proxy only if one is set; but it can wait, stop and clean up.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = ["BodySink", "Deadlines", "Transport", "TransportError", "TransportLim
 class Transport:
     """Sends requests over connections it keeps. It belongs to the event loop of its first request.
 
-    `resolve` gives the addresses of a host, for each new connection anew; without it, the system does. Through a
-    `proxy`, whose addresses these are then, goes everything but what is asked over unix sockets.
+    `resolve` returns the addresses of a host, for each new connection; without it, the system does. Through a
+    `proxy`, whose addresses these are then, goes everything except requests to unix sockets.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Transport:
         """Send a request and wait for the head of its response, whatever its status.
 
         `headers` are the end-to-end fields; `host`, lengths and connection fields are written here. With `socket_path`
-        the connection is to that unix socket, and the URL only says what to ask there. A request on a kept connection
-        that turns out to be closing is sent once more, on a fresh one.
+        the connection is to that unix socket, and the URL only has the path. A request on a kept connection
+        that turns out to be closing is sent again, on a new one.
 
         Raises:
             TransportError: there is no response, or none that is allowed; nothing of it stays open.
@@ -144,7 +144,7 @@ class Transport:
     async def aclose(self) -> None:
         """Close every connection; what is still being read fails. Returns when the sockets are closed.
 
-        A request that is still on its way to a connection fails as soon as that is there, or its deadline.
+        A request that still waits for a connection fails as soon as that is open, or at its deadline.
         """
         self._closed = True
         if self._pool is not None:

@@ -31,8 +31,8 @@ def addresses_of(host: str) -> tuple[str, ...]:
 class AddressLookup:
     """The lookups of one event loop.
 
-    The system's own function blocks, for as long as the name servers make it, and cannot be stopped: whoever waits
-    may give up, and the lookup goes on. So each name has one thread at most, which all who ask for the name wait for;
+    The system's own function blocks, for as long as the name servers make it, and cannot be stopped: callers may give
+    up, and the lookup continues. So each name has one thread at most, for which all requests for the name wait;
     and it is a thread of its own, since those of the loop's executor are few, and would be waited for at the end.
     """
 
@@ -57,7 +57,7 @@ class AddressLookup:
             answer.exception()  # nobody may be waiting any more, and then nobody need hear of it
 
     def _look_up(self, host: str, answer: asyncio.Future[Sequence[str]]) -> None:
-        """In the thread: ask, and tell the loop, if it is still there."""
+        """In the thread: look up, and call the loop, if it is not closed."""
         told: Callable[[], None]
         try:
             told = partial(_settle, answer, self._resolve(host), None)
@@ -94,7 +94,7 @@ EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE))
 
 
 class ProxyError(OSError):
-    """There is no way through the proxy; the text says why, and nothing of where it is."""
+    """No connection through the proxy; the text has the reason, but not the proxy's address."""
 
     def __init__(self, kind: Kind, problem: str) -> None:
         super().__init__(problem)
@@ -126,9 +126,9 @@ def connect_problem(failure: OSError, *, secure: bool, who: str = "upstream") ->
 
 
 def is_exhausted(failure: OSError) -> bool:
-    """Return whether this machine is out of descriptors, whatever the upstream or its name server would have said.
+    """Return whether this machine is out of descriptors, so that no upstream or name server could be reached.
 
-    The system's name lookup does not say so: without a descriptor to ask with, it reports a temporary failure. So
+    The system's name lookup does not report that: without a descriptor, it reports a temporary failure. So
     after a failed lookup one is opened, to see.
     """
     if isinstance(failure, socket.gaierror):

@@ -18,7 +18,7 @@ CHECK_SECONDS = 5.0
 """How often the pool looks for exchanges that may be late before long."""
 SOON = 2 * CHECK_SECONDS
 SMALL_BODY = 64 * 1024
-"""A request body up to this size is copied behind its head, for one write instead of two."""
+"""A request body up to this size is copied after its head, for one write instead of two."""
 READ_BYTES = 64 * 1024
 """The most that one read takes. It bounds what a connection holds for a client that stops reading: one read beyond the
 high-water mark, and what was written for it. The event loops' own reads are four times as large."""
@@ -136,7 +136,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._finish(exchange, self.loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: the socket is closed, by whomever."""
+        """asyncio: the socket is closed, by either side."""
         if exc is None:
             self.eof_received()
         else:
@@ -164,9 +164,9 @@ class ConnectionPool:
         self.buffer = memoryview(bytearray(READ_BYTES))
         """What connections read into; of use only within one call."""
         self.connections: set[UpstreamConnection] = set()
-        """All that have come up and are open, idle or not. Of one given up on the way, uvloop never says it is lost."""
+        """All open connections, idle or not. For a cancelled attempt, uvloop never calls `connection_lost`."""
         self.unwatched: set[UpstreamExchange] = set()
-        """Exchanges under way that do not look at their deadlines themselves yet."""
+        """Exchanges in progress that do not check their deadlines themselves yet."""
         self._idle: dict[Origin, dict[UpstreamConnection, None]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._check_timer: asyncio.TimerHandle | None = None
@@ -209,7 +209,7 @@ class ConnectionPool:
             self._check_timer = self.loop.call_later(CHECK_SECONDS, self._check)
 
     def forget(self, connection: UpstreamConnection) -> None:
-        """It is closing: nobody gets it any more."""
+        """It is closing: it is not reused any more."""
         self._idle.get(connection.origin, {}).pop(connection, None)
 
     def lost(self, connection: UpstreamConnection) -> None:

@@ -58,7 +58,7 @@ class Inflater:
             raise TransportError("protocol", "body", "the compressed body ends early")
 
     def _choose(self, data: bytes) -> zlib._Decompress | None:
-        """Servers call bare deflate data `deflate` too: the two bytes of a zlib header tell (RFC 1950 section 2.2)."""
+        """`deflate` may also be bare deflate data: the zlib header distinguishes them (RFC 1950 section 2.2)."""
         if len(data) < 2:  # noqa: PLR2004 - the header's length
             return None
         headed = data[0] & 0x0F == zlib.DEFLATED and int.from_bytes(data[:2]) % 31 == 0

@@ -41,10 +41,10 @@ class ExchangeDeadlines:
 
 
 class ResponseListener(Protocol):
-    """Who is called when there is news, instead of being woken."""
+    """Receives callbacks for new data, instead of being woken."""
 
     def data_available(self) -> None:
-        """Something is here: the head, a piece, the end, or an error; of one read, all of it."""
+        """Data is available: the head, a piece, the end, or an error; everything of one read."""
         ...
 
 
@@ -53,7 +53,7 @@ class ExchangeOwner(Protocol):
 
     @property
     def unwatched(self) -> set[UpstreamExchange]:
-        """Exchanges under way that do not look at their deadlines themselves yet."""
+        """Exchanges in progress that do not check their deadlines themselves yet."""
         ...
 
 
@@ -107,9 +107,9 @@ class UpstreamExchange:
     """Whether the connection had served before."""
 
     _sink: Callable[[bytes], None] | None = None
-    """What takes each piece as it arrives. It is there only while nothing is unread, and nobody said to hold."""
+    """What takes each piece as it arrives. It is set only while nothing is unread, and the stream is not paused."""
     _on_sink_error: Callable[[Exception], None] | None = None
-    """Who is told what `_sink` raised."""
+    """Called with an exception of `_sink`."""
     _reader: ResponseListener | None = None
     _waiter: asyncio.Future[None] | None = None
     _timer: asyncio.TimerHandle | None = None
@@ -135,7 +135,7 @@ class UpstreamExchange:
     async def wait(self) -> None:
         """Wait for a part of the response, its end, or an error. Cancelled, it closes the connection."""
         if self._reader is not None:
-            raise RuntimeError("a response has one reader: it is told already")
+            raise RuntimeError("a response has one reader: this one has a listener already")
         self._check_single_reader()
         self._waiter = self.loop.create_future()
         try:
@@ -147,7 +147,7 @@ class UpstreamExchange:
             self._waiter = None
 
     def set_listener(self, reader: ResponseListener | None) -> None:
-        """From now on call `reader` when there is news, and nobody else; `None` is nobody."""
+        """From now on call only `reader` for new data; `None` is no listener."""
         self._check_single_reader()
         self._reader = reader
         self._sink = None
@@ -161,7 +161,7 @@ class UpstreamExchange:
             connection.transport.pause_reading()
 
     def resume_into(self, fed: Callable[[bytes], None] | None, failed: Callable[[Exception], None]) -> None:
-        """Let the upstream go on; `fed` takes each piece as it arrives. Nothing is unread."""
+        """Resume the upstream; `fed` takes each piece as it arrives. Nothing is unread."""
         self._sink, self._on_sink_error = fed, failed
         if self.paused:
             self._resume()
@@ -193,7 +193,7 @@ class UpstreamExchange:
         self.fail(TransportError("closed", "body" if self.head else "head", "the response was given up by its reader"))
 
     def put(self, piece: bytes) -> bool:
-        """What one read held of the body has arrived; returns whether somebody is to be told."""
+        """Add one piece of the body; return whether the listener is to be called."""
         fed, failed = self._sink, self._on_sink_error
         if fed is not None and failed is not None:
             try:
@@ -209,7 +209,7 @@ class UpstreamExchange:
         return True
 
     def wake(self) -> None:
-        """Something has arrived: tell whoever waits for it."""
+        """Wake the waiting reader, because data has arrived."""
         if self._waiter is not None:
             if not self._waiter.done():
                 self._waiter.set_result(None)
@@ -251,7 +251,7 @@ class UpstreamExchange:
             self.last_data_at = self.loop.time()
 
     def _deadline(self) -> float:
-        """The nearest deadline, as things are. Nobody is late while reading is paused."""
+        """The nearest deadline. While reading is paused, only `total` counts."""
         if self.head is None:
             return min(self._started_at + self.deadlines.first_byte, self.total_at)
         if self.paused:

@@ -28,7 +28,7 @@ URL = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 METHODS = {"GET": False, "HEAD": False, "OPTIONS": False, "POST": True, "PUT": True, "PATCH": True, "DELETE": True}
-"""What may be asked, and whether an empty body has its length said (RFC 9110 section 8.6)."""
+"""Allowed methods, and whether an empty body is sent with its length (RFC 9110 section 8.6)."""
 VERSIONS = ("1.1", "1.0")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -131,7 +131,7 @@ def accepted_coding(names: tuple[str, ...]) -> str:
 
 
 class ResponseHead:
-    """Status and header fields of a response, decoded as they are asked for: most are never looked at."""
+    """Status and header fields of a response, decoded on access, because most are never read."""
 
     __slots__ = ("_fields", "_headers", "_named", "status")
 
@@ -165,7 +165,7 @@ class ResponseHead:
         return name in self._named
 
     def with_prefix(self, prefix: bytes) -> dict[str, str]:
-        """The fields whose lower-case names begin so; of those of one name, the last."""
+        """The fields whose lower-case names begin so, the last of each name."""
         if prefix not in b"\n".join(self._named):  # most often there is none
             return {}
         named = self._named.items()
@@ -173,7 +173,7 @@ class ResponseHead:
 
 
 def text(value: bytes) -> str:
-    """A field's value; llhttp has stripped the space in front of it, but not behind (RFC 9110 section 5.5)."""
+    """A field's value; llhttp has stripped the space before it, but not the space after it (RFC 9110 section 5.5)."""
     return value.rstrip(b"\t ").decode("latin-1")
 
 
@@ -238,7 +238,7 @@ class ResponseParser:
         del self._parser
 
     def on_message_begin(self) -> None:
-        """A response begins; one that nobody asked for spoils the connection."""
+        """A response begins; without a request, the connection cannot be reused."""
         self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:

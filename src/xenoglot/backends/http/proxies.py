@@ -1,8 +1,8 @@
 """Proxy settings: how proxy URLs are parsed, which proxy the environment names, and for which hosts.
 
-Spoken to are HTTP proxies, in the clear (`http://`) or in TLS (`https://`), with a name and a password or without. What
-is asked of an https upstream goes through a tunnel (`CONNECT`, RFC 9110 section 9.3.6), which the proxy cannot look
-into; what is asked of an http upstream is asked of the proxy (RFC 9112 section 3.2.2).
+HTTP proxies are supported, in the clear (`http://`) or in TLS (`https://`), with or without user name and password.
+Requests to an https upstream go through a tunnel (`CONNECT`, RFC 9110 section 9.3.6), which the proxy cannot read;
+requests to an http upstream are sent to the proxy (RFC 9112 section 3.2.2).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_proxy(url: str, where: str = "proxy") -> Proxy:
     """Return the proxy at `url`: `http(s)://[user:password@]host[:port]`, percent-encoded where it must be.
 
     Raises:
-        ConfigurationError: it is none that is spoken to; the text says `where` it stands, and nothing of it.
+        ConfigurationError: it is not supported; the text has `where` it was set, but not the address.
     """
     found = _URL.fullmatch(url.strip())
     scheme = (found["scheme"] or "http").lower() if found else ""
@@ -74,10 +74,10 @@ def read_proxy(url: str, where: str = "proxy") -> Proxy:
 
 
 def proxy_for(url: str, setting: str | None, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy through which the upstream at `url` is asked, by a `setting`; `None` asks it itself.
+    """Return the proxy for requests to the upstream at `url`, by a `setting`; `None` is a direct connection.
 
     `setting` is `None`, the address of a proxy, or `environment`: then `HTTPS_PROXY` counts for https, `HTTP_PROXY` for
-    http, `ALL_PROXY` where that is not there, each in small letters before it; but for the hosts of `NO_PROXY`, and
+    http, `ALL_PROXY` if that is not set, each in lower case first; except for the hosts of `NO_PROXY`, and
     never for this machine itself.
 
     Raises:
@@ -102,7 +102,7 @@ def proxy_for(url: str, setting: str | None, environ: Mapping[str, str]) -> Prox
 
 
 def _named(origin: Origin, environ: Mapping[str, str]) -> str | None:
-    """Return the variable that names the proxy; an empty one says that there is none."""
+    """Return the variable that names the proxy; an empty one disables the proxy."""
     for wanted in (f"{origin.scheme}_proxy", "all_proxy"):
         name, value = _first(environ, wanted)
         if (

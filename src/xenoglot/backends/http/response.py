@@ -29,7 +29,7 @@ class BodySink(Protocol):
     """
 
     def data_received(self, data: bytes, /) -> None:
-        """The decoded body bytes of one read, never none; of a compressed body, a read may give several.
+        """The decoded body bytes of one read, never empty; a read of a compressed body may call this several times.
 
         What it raises ends the body: the connection closes, and `closed` gets an error whose `__cause__` it is.
         """
@@ -84,7 +84,7 @@ class UpstreamResponse:
         return self._head.first(name.encode("latin-1"))
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The header fields whose lower-case names begin so; of those of one name, the last."""
+        """The header fields whose lower-case names begin so, the last of each name."""
         return self._head.with_prefix(prefix.encode("latin-1"))
 
     @property
@@ -144,7 +144,7 @@ class UpstreamResponse:
         self.data_available()
 
     def pause(self) -> None:
-        """Push nothing more, the end neither, and let the upstream wait. Nobody is late meanwhile, but for `total`."""
+        """Push nothing, not even the end, and let the upstream wait. Meanwhile only the deadline `total` counts."""
         if not self._paused and self._sink is not None:
             self._paused = True
             self._exchange.pause()
@@ -210,7 +210,7 @@ class UpstreamResponse:
         return not self._paused and self._work is None
 
     def _worked(self, work: asyncio.Task[None]) -> None:
-        """Go on after the sink's work."""
+        """Continue after the sink's work."""
         error = None if work.cancelled() else work.exception()
         if self._work is not work:  # the response is closed
             if isinstance(error, Exception):
@@ -223,7 +223,7 @@ class UpstreamResponse:
             self.data_available()
 
     def _sink_failed(self, reason: Exception) -> None:
-        """The sink raised `reason`: the exchange ends, and the sink is told as of any other end."""
+        """The sink raised `reason`: the exchange ends, and the sink is called as for any other end."""
         if self._sink is None:  # it had closed the reply before
             self._report(reason)
             return

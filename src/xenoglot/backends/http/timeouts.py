@@ -49,14 +49,14 @@ class TransportLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Kept open per origin for the next request; the oldest goes first."""
     idle_seconds: float = 30.0
     connection_seconds: float = 300.0
-    """A connection of this age carries no further request: where a name leads to is asked again."""
+    """A connection of this age carries no further request: the name is looked up again."""
 
 
 class TransportError(Exception):
     """There is no response, or not the whole of it.
 
-    `kind` says what went wrong, `stage` how far it had come, `sent` whether bytes of the request may have reached the
-    upstream: while it is false, sending the request again is safe. The text never holds a host, a path or the value
+    `kind` is the kind of failure, `stage` the stage that failed, `sent` whether bytes of the request may have reached
+    the upstream: while it is false, sending the request again is safe. The text never holds a host, a path or the value
     of a header field.
     """
 
@@ -67,7 +67,7 @@ class TransportError(Exception):
         self.sent = sent
 
     def copy(self) -> TransportError:
-        """The same error anew: one that is kept must not be raised, or it would keep the frames it passed through."""
+        """A copy to raise: an error that is kept must not be raised, or it would keep its traceback."""
         error = TransportError(self.kind, self.stage, str(self), sent=self.sent)
         error.__cause__ = self.__cause__
         return error

@@ -25,7 +25,7 @@ UNKNOWN_TO_PROXY: Final = 407
 """The status with which a proxy asks who we are (RFC 9110 section 15.5.8): no upstream's answer."""
 
 _HEAD_BYTES: Final = 16_384
-"""The most that a proxy says of a tunnel; they say less than a thousand bytes."""
+"""Most bytes of a proxy's response to `CONNECT`; usual ones have less than a thousand."""
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\r\n")
 _OK = range(200, 300)
@@ -44,7 +44,7 @@ def wants_credentials(proxy: Proxy) -> ProxyError:
 
 
 class ForwardProxyConnection(UpstreamConnection):
-    """A connection to a proxy that carries requests to one http origin; each says the whole of its URL."""
+    """A connection to a proxy that carries requests to one http origin; each has the absolute URL."""
 
     def __init__(self, pool: ConnectionPool, origin: Origin, proxy: Proxy) -> None:
         super().__init__(pool, origin)
@@ -71,7 +71,7 @@ class _Tunnel(asyncio.Protocol):
         self._head = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the proxy is there."""
+        """asyncio: the connection to the proxy is open."""
         to = authority_of(self._origin, port=True)
         known = self._proxy.authorization
         field = f"proxy-authorization: {known}\r\n" if known else ""

@@ -43,8 +43,8 @@ class LocalJSONBackend(JSONBackend):
 def reading(backend: Backend, syntax: str, emulate: Emulate | None = None) -> Backend:
     """Return `backend` with its text read by `syntax` (the name of one, `auto` or `off`), and held as `emulate` says.
 
-    Tools are told in the prompt of a model that hears of none else: a function of a request sees them there, and many
-    templates tell of them.
+    Tools are described in the prompt of a model that would not get them otherwise: a function of a request sees them
+    there, and many templates have them.
 
     Raises:
         ConfigurationError: there is no such syntax, or what is to be checked needs an extra that is not installed.
@@ -101,10 +101,9 @@ class _LocalModelSettings(Struct, frozen=True, kw_only=True):
 def backend_of(model: Any, **options: Unpack[LocalModelOptions]) -> Backend:  # noqa: ANN401  its type is detected here
     """Return the backend that `model` makes.
 
-    A function is given a prompt where `prompts` says so, else where its first parameter is annotated as a `str`, or is
-    called `prompt` and not annotated; any other is given the whole request. By `text_syntax` the calls and thoughts in
-    its text are read, by `emulate` its answers are brought to the schemas of requests; unless it is a backend already,
-    which says what they are.
+    A function gets a prompt if `prompts` is true, or if its first parameter is annotated as a `str`, or is called
+    `prompt` and not annotated; any other gets the whole request. `text_syntax` is the syntax of calls and reasoning in
+    its text, `emulate` makes its answers match the schemas of requests; both are ignored for a backend.
 
     Raises:
         ConfigurationError: it is nothing that can be served, there is no such syntax, or an extra is not installed.
@@ -134,7 +133,7 @@ def _made(model: Any, tokenizer: Any, name: str | None, prompts: bool | None, *,
     if prompted:
         return Prompted(function, name or _name(model), tokenizer=tokenizer)
     if tokenizer is not None:
-        raise ConfigurationError("`tokenizer` counts prompts, and this function takes requests: say `prompts=True`")
+        raise ConfigurationError("`tokenizer` counts prompts, and this function takes requests: set `prompts=True`")
     return Callable(function, name or _name(model))
 
 
@@ -160,14 +159,12 @@ def _parts(pipeline: Any) -> tuple[Any, Any]:  # noqa: ANN401  see `backend_of`
 
 def _of_library(model: Any, tokenizer: Any, name: str | None, *, special_tokens: bool) -> Transformers:  # noqa: ANN401  see `backend_of`
     if tokenizer is None:
-        raise ConfigurationError(
-            f"found {_described(model)} without its tokenizer; say `tokenizer=...`, or give a pair"
-        )
+        raise ConfigurationError(f"found {_described(model)} without its tokenizer; pass `tokenizer=...`, or a pair")
     return Transformers(model, tokenizer, name, special_tokens=special_tokens)
 
 
 def _function(model: Any) -> Any:  # noqa: ANN401  see `backend_of`
-    """Return what tells its kind and its parameters: of an object that can be called, the method."""
+    """Return the function with its parameters: for a callable object, its method."""
     return model if inspect.isroutine(model) or isinstance(model, partial) else model.__call__
 
 
@@ -175,7 +172,7 @@ def _check_parameters(function: Any, name: str, *, prompted: bool) -> None:  # n
     """Refuse a function that could never be called.
 
     Raises:
-        ConfigurationError: it takes nothing, or has a parameter without a default that nobody would give a value.
+        ConfigurationError: it has no parameter, or an unknown parameter without a default.
     """
     if not _takes_one(function):
         raise ConfigurationError(

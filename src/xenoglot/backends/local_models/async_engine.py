@@ -29,7 +29,7 @@ class ChatTokenizer(TemplatedTokenizer, Tokenizer, Protocol):
 
 
 class Engine(Protocol):
-    """What goes on with a prompt, word for word; it may take more settings than the prompt."""
+    """An engine that continues a prompt as text; it may take settings in addition to the prompt."""
 
     @property
     def tokenizer(self) -> ChatTokenizer:
@@ -43,7 +43,7 @@ class Engine(Protocol):
 
 
 class Templated:
-    """Wraps an engine; it is told the settings that `generate_async` has parameters for."""
+    """Wraps an engine; it gets the settings that `generate_async` has parameters for."""
 
     def __init__(self, engine: Engine, name: str | None = None) -> None:
         self.name: str = name or type(engine).__name__
@@ -55,14 +55,14 @@ class Templated:
 
     @property
     def takes_tools(self) -> bool:
-        """Whether the model's own template tells it of tools."""
+        """Whether the model's own template has tools."""
         return self._template.knows_tools
 
     async def answer(self, call: Call) -> Answer:
         """Ask the engine, once for each answer that is wanted.
 
         Raises:
-            WireError: the request asks for something that the engine cannot be told.
+            WireError: the request needs something that the engine has no parameter for.
         """
         return await timed(call, self._answers)
 

@@ -26,7 +26,7 @@ _PROBE_TOOL: Final[JSONObject] = {
     "function": {"name": "probe", "description": "A probe.", "parameters": {"type": "object", "properties": {}}},
 }
 _THINKING: Final = "enable_thinking"
-"""The variable by which the templates of Qwen 3, GLM 4.5 and others are told whether the model thinks."""
+"""The variable that turns reasoning on and off in the templates of Qwen 3, GLM 4.5 and others."""
 
 
 class TemplatedTokenizer(Protocol):
@@ -39,7 +39,7 @@ class TemplatedTokenizer(Protocol):
 
 
 class RenderedPrompt(Struct, frozen=True):
-    """A prompt: `text`, and what it was made of, for whoever wants it in tokens.
+    """A prompt: `text`, and the parts that it was made of, for callers that need tokens.
 
     `prefix` are the words with which the answer is begun already; they stand at the end of `text`.
     """
@@ -69,7 +69,7 @@ class TokenizerTemplate:
         """Return the prompt of a request, in the richest form that comes out whole.
 
         Raises:
-            WireError: the request says what cannot be told in turns, or in none that the template takes.
+            WireError: the request cannot be written as turns, or not as turns that the template accepts.
         """
         report_unsupported(request, losses)
         settings = self._settings(request, losses)

@@ -26,7 +26,7 @@ def turn_ending(request: Request, stop: str | None) -> Request:
 
 
 def turn_ends(answer: Answer, request: Request, stop: str | None) -> EventAnswer:
-    """Return `answer` with an end at `stop` told as the end of the turn: the client asked for no such string."""
+    """Return `answer` with an end at `stop` reported as the end of the turn: the client did not set that string."""
     if not isinstance(answer, EventAnswer):
         raise TypeError("a function answers in events")
     if stop is None or stop in (request.sampling.stop or ()):

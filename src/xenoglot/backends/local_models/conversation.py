@@ -1,7 +1,7 @@
 """Converts a request to chat template messages: text by role, and tool calls if the template supports them.
 
 Templates differ in what they take, and many leave out in silence what they do not know. So there are several forms of
-one conversation, from the richest to the plainest, and whoever renders them looks which of them comes out whole.
+one conversation, from the richest to the plainest, and the renderer uses the first one that is rendered completely.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _ROLES: Final[dict[Role, str]] = {
 
 
 class ConversationFormat(Struct, frozen=True, kw_only=True):
-    """How a conversation is told.
+    """Form of a conversation for a template.
 
-    `calls` has calls and results in fields of their own rather than in words; `system` says where system turns may
-    stand: wherever they were said, at the head alone, or nowhere.
+    `calls` has calls and results in fields of their own rather than in text; `system` is where system turns may
+    stand: at their position, at the beginning only, or nowhere.
     """
 
     calls: bool
@@ -105,7 +105,7 @@ def turns_of(request: Request, form: ConversationFormat, losses: Losses) -> list
 
 
 def tools_of(request: Request, losses: Losses) -> list[JSONObject]:
-    """Return the tools that a template is to tell of; those that only a provider runs are a loss."""
+    """Return the tools for a template; those that only a provider runs are a loss."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "none":
         return []
@@ -134,7 +134,7 @@ def _placed(request: Request, form: ConversationFormat, losses: Losses) -> Seque
 
 
 def _headless(turns: list[TemplateMessage], losses: Losses) -> list[TemplateMessage]:
-    """Return the turns with what the system says at the head of what the user says."""
+    """Return the turns with the system's text at the beginning of the user's."""
     if turns[0].role != "system":
         return turns
     losses.approximated("$.messages[0]", "role", "the model's template knows no system turn; its words lead the user's")
@@ -154,7 +154,7 @@ def _join(one: TemplateMessage, other: TemplateMessage) -> TemplateMessage:
 
 
 class _Reading:
-    """Reads messages one after the other; remembers the names of calls, for their results may say only an id."""
+    """Reads messages one after the other; remembers the names of calls, because their results may have only an id."""
 
     def __init__(self, request: Request, form: ConversationFormat, losses: Losses) -> None:
         parts = (part for message in request.messages for part in message.content)
@@ -164,7 +164,7 @@ class _Reading:
         self._texts = TextReader(NAME, "the model", losses, self._call)
 
     def turns(self, message: Message, index: int) -> Iterator[TemplateMessage]:
-        """Yield the results in a message, then all else that it says."""
+        """Yield the results in a message, then its other parts."""
         where = f"$.messages[{index}]"
         self._losses.carry(message.extra, where, NAME)
         if message.name is not None:

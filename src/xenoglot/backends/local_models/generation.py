@@ -3,7 +3,7 @@
 It is the streamer and the stopping criterion in one, and needs no import for either: the library asks a streamer for
 `put` and `end`, and calls a criterion (https://huggingface.co/docs/transformers/internal/generation_utils).
 
-A token may hold part of a character, and what a token says may depend on the one before it: many tokenizers drop the
+A token may hold part of a character, and the text of a token may depend on the one before it: many tokenizers drop the
 space before the first. So a short window of tokens is decoded, and what of it was given out already is left away. The
 window moves on as soon as it ends with a whole character, which keeps the work linear.
 """
@@ -41,7 +41,7 @@ class Generation:
         self._queue: asyncio.Queue[GenerationChunk | None] = asyncio.Queue()
 
     def put(self, value: Any) -> None:  # noqa: ANN401  a tensor
-        """Hear tokens; the first are those of the prompt. In the model's thread."""
+        """Receive tokens; the first are those of the prompt. In the model's thread."""
         if self._prompt_is_next:
             self._prompt_is_next = False
             return
@@ -51,11 +51,11 @@ class Generation:
         self._send(self._detokenizer.feed(tokens[:-1] if self.ended else tokens))
 
     def end(self) -> None:
-        """Hear that there are no more."""
+        """Receive the end."""
         self._send(self._detokenizer.close())
 
     def stops(self, input_ids: Any, _scores: Any, **_more: Any) -> Any:  # noqa: ANN401  tensors
-        """Return, for each row, whether to stop: when whoever listened has left. In the model's thread."""
+        """Return, for each row, whether to stop, because the caller has closed the stream. In the model's thread."""
         return (input_ids[:, -1] == input_ids[:, -1]) & self._closed
 
     def _send(self, text: str) -> None:
@@ -64,7 +64,7 @@ class Generation:
     async def listen(
         self, pool: Executor, generate: Callable[[Generation], None]
     ) -> AsyncGenerator[GenerationChunk, None]:
-        """Run `generate` in `pool`, and yield what is heard of it. Whoever closes this ends it at its next token.
+        """Run `generate` in `pool`, and yield its chunks. Closing this generator ends it at the next token.
 
         Raises:
             Exception: what `generate` raised.
@@ -84,7 +84,7 @@ class Generation:
             generate(self)
 
     def _together(self, heard: GenerationChunk) -> GenerationChunk:
-        """Return what is heard by now: a slow listener hears much at once."""
+        """Join the chunks that have arrived by now, for a slow reader."""
         texts = [heard.text]
         while not self._queue.empty():
             more = self._queue.get_nowait()
@@ -104,11 +104,11 @@ LONGEST: Final = 32
 CONTEXT_TOKENS: Final = 8
 """Tokens that stay then: more than any character has bytes."""
 LONGEST_INCOMPLETE: Final = 3
-"""The most that later tokens can still mend: all but one of a character's four bytes (RFC 3629 section 3)."""
+"""Most bytes that later tokens can still complete: all but one of a character's four bytes (RFC 3629 section 3)."""
 
 
 class Detokenizer:
-    """Decodes one text. `before` are the tokens of what it goes on with, where its first word may lean on them."""
+    """Decodes one text. `before` are the tokens before it, if its first word may depend on them."""
 
     def __init__(self, decode: Callable[[list[int]], str], before: Sequence[int] = ()) -> None:
         self._decode = decode

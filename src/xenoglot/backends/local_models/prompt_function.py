@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Prompt, Request
 
 Writer: TypeAlias = "collections.abc.Callable[..., Any]"
-"""A function of a prompt, and perhaps of settings, that says `Output` in any of the ways of `Callable`."""
+"""A function of a prompt, and perhaps of settings, with the `Output` of `Callable`."""
 
 
 class Prompted:
     """Wraps a function of a prompt.
 
-    It is told the settings that it has parameters for. With a `tokenizer`, prompts and answers are counted.
+    It gets the settings that it has parameters for. With a `tokenizer`, prompts and answers are counted.
     """
 
     def __init__(self, function: Writer, name: str | None = None, *, tokenizer: Tokenizer | None = None) -> None:
@@ -47,7 +47,7 @@ class Prompted:
         """Call the function, once for each answer that is wanted.
 
         Raises:
-            WireError: the request asks for something that a text cannot tell.
+            WireError: the request needs something that a text cannot express.
         """
         return await (self._answers(call) if self._tokenizer is None else timed(call, self._answers))
 
@@ -101,7 +101,7 @@ def prompt_of(request: Request, losses: Losses) -> Transcript:
     """Return the one text that a request comes to: the text it wants continued, or its turns (R-S1).
 
     Raises:
-        WireError: it says what no text can.
+        WireError: it has parts that no text can express.
     """
     if request.prompt is None:
         return transcribe(request.messages, NAME, losses)
@@ -115,7 +115,7 @@ def _heading(request: Request, losses: Losses) -> str:
 
 def _text(prompt: Prompt) -> str:
     if prompt.suffix:
-        raise WireError("$.suffix", "the model goes on with a text, and does not fill in before another")
+        raise WireError("$.suffix", "the model continues a text, and cannot fill in text before a suffix")
     text = prompt.texts[0] if prompt.texts else ""
     if not isinstance(text, str):
         raise WireError("$.prompt", "token ids mean nothing to the model; send the text")

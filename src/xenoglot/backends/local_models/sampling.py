@@ -35,7 +35,7 @@ _NEVER: Final = ("logprobs", "top_logprobs")
 
 
 class FunctionParameters(Struct, frozen=True):
-    """The parameters of a function that can be given by name; `accepts_any` says that it takes any others too."""
+    """The parameters of a function that can be given by name; `accepts_any` is whether it takes any others too."""
 
     names: frozenset[str] = frozenset()
     accepts_any: bool = False
@@ -74,9 +74,9 @@ def _remaining(function: Callable[..., Any], given: int) -> list[inspect.Paramet
 
 
 def settings_for(sampling: Sampling, parameters: FunctionParameters, losses: Losses) -> dict[str, Any]:
-    """Return what the request says, by the function's own names; what it has no parameter for is a loss.
+    """Return the settings of the request by the function's own names; a setting without a parameter is a loss.
 
-    Stop strings are left out: whoever runs the function sees to them. So is `n`.
+    Stop strings and `n` are left out, because the caller of the function handles them.
     """
     told: dict[str, Any] = {}
     for setting in NAMES:
@@ -93,7 +93,7 @@ def settings_for(sampling: Sampling, parameters: FunctionParameters, losses: Los
 
 
 def report_logprobs(sampling: Sampling, losses: Losses) -> None:
-    """Record that a model which says words does not say how likely they were."""
+    """Record that a model that returns text returns no probabilities."""
     for setting in _NEVER:
         if getattr(sampling, setting):
             losses.dropped("$.sampling", setting, "the model does not tell how likely its words are")
@@ -121,8 +121,8 @@ def generate_settings(
 ) -> dict[str, Any]:
     """Return the settings of `generate` for `sampling`, but for its length and its seed; `encode` tokenizes a text.
 
-    At temperature 0 the likeliest word is taken. Where the request says nothing of the drawing, the model's own
-    generation config holds.
+    At temperature 0 the likeliest word is taken. Without sampling settings in the request, the model's own
+    generation config applies.
 
     Raises:
         WireError: a value is out of its range.

@@ -1,4 +1,4 @@
-"""Token counts by the model's tokenizer: of the rendered prompt, and of the generated text."""
+"""Token counts by the model's tokenizer, for the rendered prompt and the generated text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORT: Final = 1024
 """Characters that are counted in no time worth a thread."""
 
 _DONE: Final = Finish(reason="stop")
-"""What is said of an answer of which nobody said why it ended."""
+"""Finish of an answer without a finish reason."""
 
 
 class Tokenizer(Protocol):
@@ -32,7 +32,7 @@ class Tokenizer(Protocol):
 def count(tokenizer: Tokenizer, text: str, *, special: bool) -> int:
     """Return the tokens of `text`; `special` has the tokenizer add those that begin or end a text of its own.
 
-    A tokenizer that cannot be told adds what it adds.
+    A tokenizer without that parameter adds its special tokens.
     """
     encoded = _encode(tokenizer, text, special=special)
     return len(getattr(encoded, "ids", encoded))
@@ -48,11 +48,11 @@ def _encode(tokenizer: Tokenizer, text: str, *, special: bool) -> Any:  # noqa: 
 
 
 def counted(answer: EventAnswer, tokenizer: Tokenizer, input_tokens: int | None, limit: int | None) -> EventAnswer:
-    """Return `answer` with its counts: of the prompt when it starts, of its words when it is finished.
+    """Return `answer` with its counts: the prompt's when it starts, the text's when it is finished.
 
-    What counts are the words that are given out: what was generated after a stop string is nobody's. On the way the
-    count is an estimate, piece by piece, for whoever ends the answer before its end. Where the model says its own
-    counts, they hold. An answer of as many tokens as its `limit` allows ended for its length (A-W6).
+    Only returned text is counted, not text that was generated after a stop string. Until the end the count is an
+    estimate, piece by piece, for callers that stop the answer early. If the model reports its own counts, they
+    are used. An answer of as many tokens as its `limit` allows ended for its length (A-W6).
     """
     batches = _counted(answer, _Counting(tokenizer, input_tokens, limit))
     return EventAnswer(batches=batches, aclose=batches.aclose, limits=answer.limits, request_id=answer.request_id)

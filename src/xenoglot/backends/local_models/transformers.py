@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Prompt, Request
 
 DEFAULT_MAX_TOKENS: Final = 1024
-"""The longest answer where neither the request nor the model's generation config says; the library's own is 20."""
+"""Default length of an answer if neither the request nor the generation config sets one; the library's own is 20."""
 
 
 class GenerationJob(Struct, frozen=True, kw_only=True):
-    """A prompt in tokens, and how to go on with it.
+    """A prompt in tokens, and how to continue it.
 
-    `bounded` says that the context leaves less room than was asked for; `stop` ends the model's turn of a transcript;
-    `before` are the tokens that the first word may lean on.
+    `bounded` is whether the context holds less than requested; `stop` ends the model's turn of a transcript;
+    `before` are the tokens that the first word may depend on.
     """
 
     tokens: list[int]
@@ -54,8 +54,8 @@ class GenerationJob(Struct, frozen=True, kw_only=True):
 class Transformers:
     """Wraps a causal language model and its tokenizer; answers are made one after the other, in a thread of its own.
 
-    Without a chat template, as a base model is, it goes on with the conversation as a transcript. `special_tokens` has
-    the special tokens that it writes stand in its words, for whoever reads calls and thoughts out of them.
+    Without a chat template, like a base model, it continues the conversation as a transcript. `special_tokens` keeps
+    the special tokens that it writes in its text, for parsers of calls and reasoning.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Transformers:
 
     @property
     def takes_tools(self) -> bool:
-        """Whether the model's own template tells it of tools."""
+        """Whether the model's own template has tools."""
         return self._template is not None and self._template.knows_tools
 
     async def answer(self, call: Call) -> Answer:
@@ -142,7 +142,7 @@ class Transformers:
         if isinstance(text, str):
             return []
         if prompt.suffix:
-            raise WireError("$.suffix", "the model goes on with a text, and does not fill in before another")
+            raise WireError("$.suffix", "the model continues a text, and cannot fill in text before a suffix")
         if not text or not all(0 <= token < self._vocabulary for token in text):
             raise WireError("$.prompt", f"expected the numbers of tokens of this model, 0 to {self._vocabulary - 1}")
         return list(text)
@@ -160,7 +160,7 @@ class Transformers:
         settings = generate_settings(sampling, self._vocabulary, losses, self._tokens_of)
         tokens, stop = self._prompt(request, losses)
         if not tokens:
-            raise WireError("$.prompt", "there is nothing in it that the model could go on with")
+            raise WireError("$.prompt", "it is empty, so there is nothing to continue")
         longest = sampling.max_tokens or self._default_max_tokens()
         room = longest if self._context is None else self._context - len(tokens)
         if room <= 0:

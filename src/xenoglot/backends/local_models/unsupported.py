@@ -49,14 +49,14 @@ def report_unsupported(request: Request, losses: Losses) -> None:
 
 
 def report_tools(request: Request, losses: Losses) -> None:
-    """Record that the model hears of no tools.
+    """Record that the model does not support tools.
 
     Raises:
         WireError: a call is demanded.
     """
     choice = request.tool_choice
     if choice is not None and choice.mode == "required":
-        raise WireError("$.tool_choice", "the model is told of no tools, so none can be demanded")
+        raise WireError("$.tool_choice", "the model does not support tools, so none can be required")
     if choice is not None and choice.mode == "none":
         return
     for index in range(len(request.tools)):
@@ -66,7 +66,7 @@ def report_tools(request: Request, losses: Losses) -> None:
 
 
 def wants_thinking(thinking: Thinking | None) -> bool | None:
-    """Return whether the request wants the model to think; `None` where it does not say."""
+    """Return whether the request wants the model to think; `None` if it does not set that."""
     if thinking is None or (thinking.mode is None and thinking.effort is None and thinking.budget_tokens is None):
         return None
     return thinking.mode != "disabled" and thinking.effort != "none"

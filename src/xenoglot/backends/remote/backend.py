@@ -80,9 +80,9 @@ Item = TypeVar("Item")
 class Remote:
     """A server behind a base URL. `headers` are sent with every request, after the dialect's own.
 
-    A call says with which of the `keys` the server is asked; what needs none of them in particular is with the first.
-    `authorize` gives the headers that show a key, where they are not those of the dialect. It is `candid` to those
-    whose own key it is: they are told what the server says of it, in its words. With `socket_path` it is at a unix
+    A call has the index of the key in `keys`; requests of no call use the first.
+    `authorize` returns the headers with a key, if they are not those of the dialect. `candid` is whether callers own
+    the key: then they get the server's errors about it unchanged. With `socket_path` it is at a unix
     socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual. Clients of a dialect
     that the server `also` speaks are answered in that. `key_source` (`$NAME`) and `no_key` are for messages about a key
     that is refused or missing.
@@ -161,7 +161,7 @@ class Remote:
         return spoken.remote
 
     async def _answer(self, call: Call) -> Answer:
-        """Answer one request; at stop strings that the server is not told, the answer is ended here."""
+        """Answer one request; stop strings that the server does not get end the answer here."""
         asked = supported_stops(call, self._dialect, self._target(call))
         if asked is call:
             return await self._send_call(call)
@@ -180,7 +180,7 @@ class Remote:
 
         Raises:
             LossError: something would be lost, and must not be.
-            WireError: something cannot be asked of the server at all.
+            WireError: something cannot be requested from the server at all.
         """
         accept = self._dialect.framing.media_type if call.request.stream else JSON_TYPE
         same = passthrough_request(call, self._dialect, self._target(call))
@@ -264,10 +264,10 @@ class Remote:
         return self._transport.reply(exchange)
 
     async def continue_call(self, exchange: UpstreamExchange | None, call: Call, asked: UpstreamRequest) -> Answer:
-        """Return the answer to a request that was started; without its `exchange` it is sent anew.
+        """Return the answer to a request that was started; without its `exchange` it is sent again.
 
         Raises:
-            FailureError: as of one that was asked here from the beginning.
+            FailureError: as for a request that was started here.
         """
         try:
             if exchange is not None and exchange.head is None and exchange.error is None:
@@ -289,7 +289,7 @@ class Remote:
         return PassthroughMonitor(self._dialect, self._replies.in_stream)
 
     def reader(self, call: Call) -> GuardedReader:
-        """Return what makes events of a stream's bytes, for whoever sent `call`."""
+        """Return the reader of a stream's bytes as events, for the sender of `call`."""
         restoring = self._restore_stages(call)
         reading = StreamReader(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
         stage = Pipeline(reading, *restoring) if restoring else reading
@@ -299,7 +299,7 @@ class Remote:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
 
         Raises:
-            FailureError: it has one, as far as is known, and did not say.
+            FailureError: it has a list, as far as known, and did not return it.
         """
         ask, read = self._dialect.encode_count_request, self._dialect.decode_counted
         if self._dialect.count_path is None or ask is None or read is None:
@@ -339,7 +339,7 @@ class Remote:
         return OperationAnswer(result=made, body=data if verbatim else None, limits=limits)
 
     def _result(self, data: bytes, reply: UpstreamResponse, call: AnyCall, form: AnyForm, *, verbatim: bool) -> Any:  # noqa: ANN401  the result of any operation
-        """Return the result in a body; of what is passed through, only what is logged, if nothing in it is unusual."""
+        """Return the result in a body; if it is passed through and nothing in it is unusual, only what is logged."""
         glimpse = (
             form.glimpse if verbatim and call.bytes_pass and count_values(data, MOST_NUMBERS) <= MOST_NUMBERS else None
         )
@@ -378,7 +378,7 @@ class Remote:
         return self._targets.of(model).prefill == "native"
 
     def missing_capabilities(self, model: str) -> frozenset[Need]:
-        """Return what is said of the server that it cannot do."""
+        """Return the capabilities that the server does not have."""
         target = self._targets.of(model)
         said: dict[Need, bool] = {
             "tools": target.tools,
@@ -388,10 +388,10 @@ class Remote:
         return frozenset(need for need, has in said.items() if not has)
 
     async def aclose(self) -> None:
-        """Nothing is held: the transport belongs to whoever made it."""
+        """Do nothing: the transport belongs to its owner."""
 
     def opens_urls(self, model: str) -> bool:
-        """Return whether the server fetches pictures by their URLs for `model`."""
+        """Return whether the server fetches images by their URLs for `model`."""
         return self._targets.of(model).image_urls
 
     def _target(self, call: Call) -> Target:
@@ -447,7 +447,7 @@ class Remote:
         return EventAnswer(batches=_once(supported_stops), aclose=reply.aclose)
 
     def decode_body(self, data: bytes, reply: UpstreamResponse, losses: Losses) -> Response:
-        """Return what a whole answer says, whose body is `data`; a finish reason that it lacks is recorded in `losses`.
+        """Return the complete answer in the body `data`; a missing finish reason is recorded in `losses`.
 
         Raises:
             FailureError: it is none, or empty.
@@ -503,7 +503,7 @@ class Remote:
             await reply.aclose()
 
     def limits(self, reply: UpstreamResponse) -> RateLimits | None:
-        """Return what the server says of its limits."""
+        """Return the rate limits that the server reported."""
         return self._replies.limits(reply)
 
 

@@ -40,7 +40,7 @@ class UpstreamRequest(NamedTuple):
 
 
 class PassthroughRequest(msgspec.Struct, frozen=True):
-    """Where to post the client's bytes, and they; `renamed` says that the server knows tools by other names."""
+    """Where to post the client's bytes, and they; `renamed` is whether the server has other names for the tools."""
 
     path: str
     query: str
@@ -55,7 +55,7 @@ def passthrough_request(call: Call, dialect: Dialect, target: Target) -> Passthr
     keep their order. What is lost by it stands in the losses of the call.
 
     Raises:
-        WireError: something cannot be asked of the server at all.
+        WireError: something cannot be requested from the server at all.
         LossError: something is lost, and must not be.
     """
     if call.body is None or call.dialect != dialect.name:
@@ -94,7 +94,7 @@ def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Pas
 
 
 def _equals(raw: msgspec.Raw | None, value: JSON) -> bool:
-    """Whether the bytes of a field say `value`: most clients write it as we would, and nothing need be read again."""
+    """Whether the bytes of a field are those of `value`; most clients write it as we would, so it is not decoded."""
     if raw is None:
         return False
     if len(said := bytes(raw)) < SLICE_BYTES:
@@ -103,6 +103,6 @@ def _equals(raw: msgspec.Raw | None, value: JSON) -> bool:
 
 
 def _merged(fields: Mapping[str, msgspec.Raw], wanted: JSONObject, changed: JSONObject) -> dict[str, JSON]:
-    """Return the fields in their order: as they were, or as they must be; those that are new stand behind."""
+    """Return the fields in their order: as they were, or as they must be; new fields come last."""
     kept = {key: changed.get(key, raw) for key, raw in fields.items() if key in wanted}
     return kept | changed

@@ -29,7 +29,7 @@ _hops: ContextVar[int] = ContextVar("hops", default=0)
 
 
 def read_hops(headers: Sequence[tuple[str, str]]) -> int:
-    """Return how far the request has come that sent `headers` (lower-case names); what is no number says nothing.
+    """Return the hops of the request with these `headers` (lower-case names); invalid numbers are ignored.
 
     Raises:
         FailureError: so far that it must be going in a circle.
@@ -56,7 +56,7 @@ USER_AGENT = "xenoglot"
 JSON_TYPE = "application/json"
 
 MOST = 256
-"""Kept of one server. Clients may send what they like in the fields that are passed on: beyond it, all begins anew."""
+"""Most heads kept per server. Clients may send anything in forwarded fields: above it, the cache is emptied."""
 LONGEST = 4096
 """Bytes of a head that is kept."""
 

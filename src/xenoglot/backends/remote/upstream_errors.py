@@ -83,14 +83,14 @@ def invalid_answer(error: WireError) -> Failure:
 
 
 def has_no_endpoint(failure: Failure) -> bool:
-    """Return whether a server that failed so is taken not to have what was asked for: it was there, and spoke."""
+    """Return whether this failure means that a server without the requested endpoint has answered."""
     if failure.kind == "upstream":
         return failure.cause in (None, "protocol", "garbled")
     return failure.kind in ("not_found", "unsupported")
 
 
 def for_client(failure: Failure, redact: Redactor) -> Failure:
-    """Return what the client may know of a failure that the server told in its own words."""
+    """Return a failure with a server's own text in the form for clients."""
     if failure.dialect is None:
         return failure
     if failure.kind in _CREDENTIALS or failure.status in _REFUSING:
@@ -134,13 +134,13 @@ _READ_OF_BODY = 16 * 1024
 """Bytes of it in which secrets are looked for."""
 
 _IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
-"""In which of its headers a server says what it calls a request: OpenAI and most others, Anthropic, AWS, Azure."""
+"""Header fields with the server's id of a request: OpenAI and most others, Anthropic, AWS, Azure."""
 
 
 class ResponseErrors:
-    """Reads the replies of one server; of what it says in its own words, `redact` takes the secrets out.
+    """Reads the errors of one server; `redact` removes the secrets from its texts.
 
-    Where it is `candid`, nothing else is: whoever asks is the one whose key the server knows. `messages` words failures
+    With `candid` nothing else is removed, because the caller owns the key. `messages` words failures
     for the operator.
     """
 
@@ -205,7 +205,7 @@ class ResponseErrors:
         return True
 
     async def refusal(self, reply: UpstreamResponse, url: str | None = None) -> FailureError:
-        """Return what a status other than 200 says. No redirect is followed, least of all with our key (U42)."""
+        """Return the failure for a status other than 200. No redirect is followed, least of all with our key (U42)."""
         if reply.status < REFUSED:
             reply.close()
             told = f"the upstream gave no answer (status {reply.status})"
@@ -252,14 +252,14 @@ class ResponseErrors:
         return self._messages.broken(self.for_client(failure), failure.message)
 
     def limits(self, reply: UpstreamResponse) -> RateLimits | None:
-        """Return what the headers say of the server's limits."""
+        """Return the rate limits in the header fields."""
         prefix = self._dialect.limits_prefix
         said = None if prefix is None else reply.with_prefix(prefix)
         return self._dialect.decode_limits(said, time.time()) if said else None
 
 
 def request_id(reply: UpstreamResponse) -> str | None:
-    """Return what the server calls the request that it replies to; `None` where it does not say."""
+    """Return the server's id of the request; `None` if it sent none."""
     return next((said for name in _IDS if (said := reply.header(name))), None)
 
 

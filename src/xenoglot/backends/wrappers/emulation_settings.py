@@ -10,18 +10,18 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 RepairMode: TypeAlias = Literal["off", "on", "loss"]
-"""Whether arguments that are no JSON are mended: not at all, in silence, or with a loss that tells of it."""
+"""Whether arguments that are not valid JSON are repaired: not at all, silently, or with a loss."""
 
 
 class Emulate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is done for a model whose server does not hold its answers to a schema, or does not do so reliably."""
 
     schema: Literal["none", "tool", "prompt"] = "none"
-    """How JSON is asked for: as the request says, as the call of a tool, or in the prompt."""
+    """How JSON is requested: as in the request, as the call of a tool, or in the prompt."""
     check: bool = False
-    """Whether answers are held against the schema; the three below, and `schema = "prompt"`, say so too."""
+    """Whether answers are validated against the schema; the three below, and `schema = "prompt"`, imply it."""
     retries: Annotated[int, Meta(ge=0, le=5)] = 0
-    """How often a model is told what is wrong and asked again. Streams then begin when the answer is valid."""
+    """How often the model is called again with the list of problems. Streams then begin when the answer is valid."""
     lenient: bool = False
     """Whether an answer that stays wrong is passed on, with a loss, in place of a failure."""
 
@@ -43,7 +43,7 @@ class Emulation(Emulate, frozen=True, kw_only=True):
         tools: Whether tools are described in the prompt, and calls are read from the text. Default: `False`.
         repair: Whether arguments that are not valid JSON are repaired: `"off"`, `"on"`, or `"loss"` (and reported as a
             `Loss`). Default: `"off"`.
-        schema: How JSON is requested: `"none"` (as the request says), `"tool"` (as the call of a tool) or `"prompt"`
+        schema: How JSON is requested: `"none"` (as in the request), `"tool"` (as the call of a tool) or `"prompt"`
             (in the prompt). Default: `"none"`.
         check: Whether answers are validated against the schema; `retries`, `lenient` and `schema="prompt"` imply it.
             Default: `False`.
@@ -58,6 +58,6 @@ class Emulation(Emulate, frozen=True, kw_only=True):
     """
 
     tools: bool = False
-    """Whether tools are told in the prompt."""
+    """Whether tools are described in the prompt."""
     repair: RepairMode = "off"
-    """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""
+    """Whether arguments that are not valid JSON are repaired, silently (`on`) or with a loss (`loss`)."""

@@ -1,8 +1,8 @@
 """Fan-out: sends one request as several, and merges their answers as they arrive.
 
-A server that answers one text at a time is asked for each text, one that makes one answer at a time for each answer.
+A server that answers one text at a time gets one request per text, one that makes one answer at a time one per answer.
 The candidates keep the numbers that they would have had in one answer, and the counts of tokens are added. The first
-part that fails fails the whole, and whoever closes the whole closes all parts.
+part that fails fails the whole, and closing the whole closes all parts.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 AT_ONCE: Final = 8
-"""The most parts under way at a time."""
+"""The most parts in progress at a time."""
 
 MOST_PARTS: Final = 2048
-"""The most parts of one request, and answers they may make together: each costs a call, and room."""
+"""The most parts of one request, and answers they may make together: each costs a call, and memory."""
 
 _COUNTS: Final = (
     "input_tokens",
@@ -56,7 +56,7 @@ class CallShare(Struct, frozen=True, kw_only=True):
 
 
 _Item: TypeAlias = "tuple[int, Sequence[Event]] | Exception | None"
-"""What a worker tells: events of the share of that number, why it failed, or that it is done."""
+"""Message of a worker: events of its part, its failure, or `None` for its end."""
 
 _FIRST_BLOCK: Final[_Item] = (0, ())
 """That a worker has its first answer: no events, of whichever share."""
@@ -90,7 +90,7 @@ def _check_size(request: Request, each: int) -> None:
     if texts > MOST_PARTS:
         raise WireError("$.prompt", f"found {texts} texts, expected at most {MOST_PARTS}")
     if texts * each > MOST_PARTS:
-        raise WireError("$.n", f"{texts * each} answers are asked for, expected at most {MOST_PARTS}")
+        raise WireError("$.n", f"{texts * each} answers are requested; expected at most {MOST_PARTS}")
 
 
 def _one_by_one(request: Request, count: int) -> Iterator[Request]:
@@ -105,7 +105,7 @@ async def fan_out(shares: Sequence[CallShare], ask: Callable[[Call], Awaitable[A
     """Ask for all `shares` and return their one answer, when those that run first have begun, or enough has come.
 
     Raises:
-        FailureError: one of these was refused; nothing of the others goes on. `WireError` and `LossError` alike.
+        FailureError: one of these was refused; the others are stopped. `WireError` and `LossError` alike.
     """
     merger = _Merger(shares, ask)
     try:
@@ -138,7 +138,7 @@ class _Merger:
         self._merge = _Merge([share.first for share in shares], shares[0].call.losses)
 
     async def begin(self) -> None:
-        """Start the workers, and wait until each has its first answer; but not longer than there is room for news.
+        """Start the workers, and wait until each has its first answer; but not longer than their queues have capacity.
 
         Where answers wait for each other's end, as those of one small machine do, some must be read meanwhile.
         """
@@ -240,7 +240,7 @@ class _Merge:
 
 
 class UsageSum:
-    """The counts of all answers together; what nobody said is not said."""
+    """The sum of the counts of all answers; counts that none reported stay `None`."""
 
     def __init__(self) -> None:
         self._usages: dict[int, Usage] = {}

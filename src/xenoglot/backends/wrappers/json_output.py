@@ -1,6 +1,6 @@
 """Wraps a backend to emulate structured output: prompts for JSON, validates the answer, and retries.
 
-What is told to the model and how its answer is read back is `text.json.prompting`; what counts as valid is
+The prompt for the model and the parser of its answer are in `text.json.prompting`; what counts as valid is in
 `text.json.check`.
 """
 
@@ -34,7 +34,7 @@ __all__ = ["Emulate", "JSONBackend"]
 
 
 class JSONBackend:
-    """A backend whose answers in JSON are what was asked for. Other requests pass through it untouched."""
+    """A backend that makes answers in JSON match the request. Other requests pass through it unchanged."""
 
     def __init__(self, backend: Backend, policy: Emulate) -> None:
         """Wrap `backend`, which stays its maker's to close.
@@ -72,7 +72,7 @@ class JSONBackend:
         return _read(answer, Pipeline(asked.reading(call.losses), check))
 
     async def count(self, call: Call) -> int | None:
-        """Count what the model is asked, the schema told in the prompt included."""
+        """Count the tokens of the prompt, including the schema in it."""
         if self._concerns(call.request):
             call = _shaped(call, self._prompt(call))
         return await self._backend.count(call)
@@ -82,7 +82,7 @@ class JSONBackend:
         return await self._backend.models()
 
     async def aclose(self) -> None:
-        """Nothing is held: the backend belongs to whoever made it."""
+        """Do nothing: the backend belongs to its owner."""
 
     def _concerns(self, request: Request) -> bool:
         return self._policy.acts and wants_json(request)
@@ -119,7 +119,7 @@ def _schema(output: OutputFormat | None, *, compiled: bool) -> JSONSchema | None
 
 
 def _shaped(call: Call, asked: JSONPrompt) -> Call:
-    """Return the call as the model is asked; nothing passes untouched, for somebody has to look at the answer."""
+    """Return the call for the model; nothing is passed through, because the answer has to be checked."""
     losses = call.losses.moved(asked.moved) if asked.moved else call.losses
     return replace(call, request=asked.request, losses=losses, body=None)
 

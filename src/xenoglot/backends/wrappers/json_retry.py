@@ -1,6 +1,6 @@
 """Retries an answer that is not valid JSON with the error in the prompt; nothing is emitted before it is valid.
 
-A failed stream, a refusal and an answer that was cut are final: asking again would not mend them, and costs.
+A failed stream, a refusal and an answer that was cut are final: a retry would not help, and costs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Outcome: TypeAlias = "list[Event] | Failed"
 
 
 class JSONCall(NamedTuple):
-    """A call for an answer in JSON: `prompt` is how the model is asked, `schema` what the answer must match."""
+    """A call for an answer in JSON: `prompt` is the request for the model, `schema` what the answer must match."""
 
     call: Call
     prompt: JSONPrompt
@@ -75,7 +75,7 @@ class JSONRetry:
             await answer.aclose()
 
     async def _batches(self) -> AsyncGenerator[Sequence[Event]]:
-        """Yield the whole answer, when it is what was asked for."""
+        """Yield the complete answer when it is valid."""
         answer, self._open = self._open, None
         if answer is None:
             return
@@ -233,7 +233,7 @@ class _Try:
 
 
 def _retry_turns(content: tuple[Part, ...], verdict: JSONFault) -> list[Message]:
-    """Return the turns behind an answer that is not valid: itself, and what is wrong with it."""
+    """Return the turns after an answer that is not valid: the answer, and its problems."""
     said = Text(text=verdict.told())
     calls = [part for part in content if isinstance(part, ToolCall)]
     results = tuple(ToolResult(call_id=call.id, content=(said,), is_error=True, name=call.name) for call in calls)
@@ -243,7 +243,7 @@ def _retry_turns(content: tuple[Part, ...], verdict: JSONFault) -> list[Message]
 
 
 def _added_paths(before: int, turns: Sequence[Message]) -> dict[str, str | None]:
-    """Return the paths of what was put behind the request: the client said none of it, and can lose none of it."""
+    """Return the paths of the added turns: they are not the client's, so it cannot lose them."""
     return {
         f"$.messages[{before + index}].content[{place}]": None
         for index, turn in enumerate(turns)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def supported_stops(call: Call, dialect: Dialect, target: Target) -> Call:
-    """Return the call with no stop strings but those that a server can be told; the same one where it can be told all.
+    """Return the call with only the stop strings that the server supports; the same call if it supports all.
 
-    What it is not told is a loss that says `emulated`: the answer is to be `ended`.
+    The others are a loss with `emulated`: the answer is to be `ended`.
     """
     stops = sendable_stops(call.request, dialect, target)
     if stops is None:
@@ -35,7 +35,7 @@ def supported_stops(call: Call, dialect: Dialect, target: Target) -> Call:
 def with_stops(call: Call, stops: tuple[str, ...] = ()) -> Call:
     """Return the call with `stops` alone, of an answer that is to be `ended` at others too.
 
-    It asks for a stream, whatever the client did: of a whole answer the model has written all before it is ended. Only
+    It always requests a stream, because a complete answer would be generated to its end before it is cut. Only
     the best of several answers comes in one piece (`best_of` of the Completions reference).
     """
     request = call.request

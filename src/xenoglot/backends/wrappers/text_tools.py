@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class TextPolicy(Struct, frozen=True, kw_only=True):
     """How a model's text is read: `syntax` is the name of a row, `auto` or `off`.
 
-    `tools` has them told in the prompt, for a server that takes none. `repair` mends arguments that are not JSON:
-    `on` in silence, `loss` with a loss that tells of it.
+    `tools` describes them in the prompt, for a server that supports none. `repair` repairs arguments that are not
+    JSON: `on` silently, `loss` with a loss.
     """
 
     syntax: str = AUTO
@@ -82,7 +82,7 @@ class TextBackend:
         )
 
     async def count(self, call: Call) -> int | None:
-        """Count the prompt with the tools that are told in it."""
+        """Count the prompt with the tools that are described in it."""
         return await self._backend.count(self._with_tool_prompt(call, self._syntax(call.request)))
 
     async def models(self) -> Sequence[ModelInfo]:
@@ -90,10 +90,10 @@ class TextBackend:
         return await self._backend.models()
 
     async def aclose(self) -> None:
-        """Nothing is held: the backend belongs to whoever made it."""
+        """Do nothing: the backend belongs to its owner."""
 
     def _syntax(self, request: Request) -> Syntax | None:
-        """Return how the answer to `request` is read; of a text that is continued only the end is."""
+        """Return the syntax of the answer to `request`; for a text that is continued, only its end is read."""
         syntax = chosen(self._policy.syntax, request.model)
         if request.prompt is not None:
             return None if syntax is None else ending(syntax)
@@ -141,10 +141,10 @@ def _ids(request: Request) -> Iterator[str]:
 
 
 def _wants_reasoning(thinking: Thinking | None) -> bool | None:
-    """Return `False` where a request wants no thoughts, and `None` where nobody can tell what became of its wish.
+    """Return `False` if a request disables reasoning, and `None` if it is unknown whether the model reasons.
 
-    Servers pass over a wish to think that their model's prompt has no place for. Words that are taken for a thought
-    are lost to whoever waits for an answer; thoughts that are taken for words are only too much.
+    Servers ignore a request for reasoning that their model's prompt has no variable for. Text that is taken for
+    reasoning is missing in the answer; reasoning that is taken for text is only superfluous.
     """
     unwanted = thinking is not None and (thinking.mode == "disabled" or thinking.effort == "none")
     return False if unwanted else None
