@@ -48,7 +48,7 @@ RULES: Final = (
     _rule(r"(?:^|[.:;!] )who \w+(?! [^.]*\?)", "name the subject: the client, the caller"),
     _rule(r"\b(?:anew|once more)\b", "again"),
     _rule(r"\bparted by\b", "separated by"),
-    _rule(r"\bblanks?\b", "space, blank line"),
+    _rule(r"\bblanks?\b(?! lines?\b)", "space, blank line"),
     _rule(rf"\bbehind\b(?! (?:an? |the |your |another |its )?(?:[\w-]+ )?{_PROXY}\b)", "after"),
     _rule(
         r"\b(?:is|are|was|were) (?:already |still |not )?there\b(?! (?:an?|any|no|another)\b)",
@@ -61,7 +61,7 @@ RULES: Final = (
     _rule(r"\b(?:am|is|are|was|were|be|been|being|not) asked\b|\basked for\b", "requested, called"),
     _rule(r"\b(?:shelf|shelves|ward|wards|broom|rooms?|passages?|crossings?)\b", "the technical term"),
     _rule(r"\b(?:at|come|comes|came|go|goes|sends?|sent) home\b", "same target, returned unchanged"),
-    _rule(r"\b(?:thoughts?)\b", "reasoning"),
+    _rule(r"\bthoughts?\b(?! signatures?\b)", "reasoning"),
     _rule(r"\b(?:un)?sealed\b|\bseals?\b", "signature, signed"),
     _rule(r"\bof late\b", "recently"),
     _rule(r"\bon the way\b", "in transit, in between"),

@@ -288,7 +288,7 @@ def test_a_budget_is_one_for_the_whole_session(
         pytest.param(["go", "--folder", "/"], "root of the machine", id="root"),
         pytest.param(["go", "--resume", "../x"], "no name of a session", id="odd-name"),
         pytest.param(["go", "--resume", "20200101-000000-abcdef"], "no session", id="no-session"),
-        pytest.param(["go", "--continue"], "no session of this folder", id="nothing-to-go-on-with"),
+        pytest.param(["go", "--continue"], "no session to continue", id="nothing-to-go-on-with"),
         pytest.param(["go", "--read-only", "--allow-shell"], "exclude each other", id="contradiction"),
         pytest.param(["go", "--max-rounds", "0"], "at least 1", id="no-rounds"),
         pytest.param(["go", "--max-cost", "nan"], "0 or more", id="odd-cost"),
