@@ -1,4 +1,4 @@
-"""Argument parsers of the commands `run`, `init` and `completion`; their implementations are imported on use."""
+"""Argument parsers of `run`, `init`, `health` and `completion`; the implementations are imported on use."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 END = "--"
 SHELLS = ("bash", "zsh", "fish")
+DEFAULT_URL = "http://127.0.0.1:8080"
+LONGEST_WAIT = 3600.0
+"""Seconds that a check may be allowed, and less."""
 
 
 def add_commands(commands: argparse._SubParsersAction[Any], parser: argparse.ArgumentParser) -> None:
@@ -22,6 +25,7 @@ def add_commands(commands: argparse._SubParsersAction[Any], parser: argparse.Arg
     _add_run(commands)
     _add_init(commands)
     _add_config(commands)
+    _add_health(commands)
     completion = commands.add_parser(
         "completion",
         help="print a completion script for a shell",
@@ -143,6 +147,30 @@ def _config(options: argparse.Namespace, action: str) -> int:
     return do.get(action, config_command.trust)(options, partial(print, flush=True))
 
 
+def _add_health(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser(
+        "health",
+        help="check whether a gateway is ready",
+        description="Check whether a gateway is ready. Exit code 0: it is; 1: it is not, or cannot be reached.",
+    )
+    parser.add_argument("url", nargs="?", metavar="URL", default=DEFAULT_URL, help=f"base URL (default: {DEFAULT_URL})")
+    parser.add_argument("--live", action="store_true", help="check only that the process answers, also while it drains")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", default=3.0, help="time limit (default: 3)")
+    parser.set_defaults(run=_health)
+
+
+def _seconds(text: str) -> float:
+    """Parse a time limit.
+
+    Raises:
+        ValueError: it is not a positive number.
+    """
+    seconds = float(text)
+    if not 0 < seconds < LONGEST_WAIT:
+        raise ValueError(text)
+    return seconds
+
+
 def _pass_the_rest(parser: argparse.ArgumentParser) -> None:
     """Exclude the arguments after `--` from parsing; they become `passed`."""
     parse = parser.parse_known_args
@@ -172,5 +200,11 @@ def _complete(options: argparse.Namespace, parser: argparse.ArgumentParser) -> i
 
 def _init(options: argparse.Namespace) -> int:
     from xenoglot.launching.init import run  # noqa: PLC0415  as above
+
+    return run(options)
+
+
+def _health(options: argparse.Namespace) -> int:
+    from xenoglot.launching.health import run  # noqa: PLC0415  as above
 
     return run(options)
