@@ -27,7 +27,7 @@ weights: install  ## the embedded model's weights, fetched once into your cache
 serve: install weights  ## a gateway in front of the embedded model
 	@exec $(BIN)/xenoglot serve $(ARGS)
 
-test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp  ## every test; a skipped one counts as failed
+test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp $(VENV)/deploy.stamp  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 quick: install-dev  ## the tests of the model, the codecs, the dialects and the policies: under a minute on two cores
@@ -116,7 +116,7 @@ fmt: install-dev  ## format the code, and mend what can be mended
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
 	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra redis --extra structured --extra terminal --extra prices --extra mcp" "lock:--group lock" \
-	    "clients:--group clients" "docs:--group docs" "fuzz:--group fuzz" \
+	    "clients:--group clients" "deploy:--group deploy" "docs:--group docs" "fuzz:--group fuzz" \
 	    "dev:--group dev -c requirements/run.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \
 	  $(BIN)/uv pip compile --quiet $(ARGS) --universal --python-version 3.11 --no-build --generate-hashes \
@@ -148,6 +148,14 @@ $(VENV)/torch.stamp: requirements/torch.txt $(VENV)/dev.stamp
 	@echo "Installing PyTorch for the tests"
 	@$(INSTALL) -r requirements/torch.txt
 	@$(BIN)/python -c "import torch" || { echo "The tests need PyTorch's build for the processor: CONTRIBUTING.md"; exit 1; }
+	@touch $@
+
+# In an environment of their own: linters of containers and clusters, which the gateway does not need.
+$(VENV)/deploy.stamp: requirements/deploy.txt | $(BIN)/python
+	@echo "Installing the linters of deploy/"
+	@test -x $(VENV)/deploy/bin/python || $(BIN)/python -m venv $(VENV)/deploy
+	@$(VENV)/deploy/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
+	  --require-hashes --no-deps --only-binary :all: -r requirements/deploy.txt
 	@touch $@
 
 # The terminal programs are driven in a real terminal.
