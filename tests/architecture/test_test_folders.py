@@ -17,6 +17,7 @@ TESTS: Final = ROOT / "tests"
 OTHERS: Final = {
     "architecture": "rules for the source tree",
     "bench": "tests of bench/, which is not part of the package",
+    "deploy": "tests of deploy/ and of the container image",
     "docs": "tests of docs/",
     "faults": "the catalogue of faults, played on a whole gateway",
     "fuzz": "targets of the fuzzer",

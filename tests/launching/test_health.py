@@ -39,9 +39,10 @@ def raw_server(answer: bytes) -> Generator[str]:
         thread.join(TIMEOUT)
 
 
-def test_a_ready_gateway_is_healthy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ready_gateway_is_healthy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with RunningGateway(Gateway(Config(), {"main": Backend("main")})) as gateway:
-        assert main(["health", gateway.url]) == 0
+        monkeypatch.setenv("XENOGLOT_URL", gateway.url)
+        assert main(["health"]) == 0
         assert main(["health", f"{gateway.url}/", "--live"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f'{gateway.url}/health/ready: HTTP 200: {{"status":"ready"}}',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,13 @@ def _add_health(commands: argparse._SubParsersAction[Any]) -> None:
         help="check whether a gateway is ready",
         description="Check whether a gateway is ready. Exit code 0: it is; 1: it is not, or cannot be reached.",
     )
-    parser.add_argument("url", nargs="?", metavar="URL", default=DEFAULT_URL, help=f"base URL (default: {DEFAULT_URL})")
+    parser.add_argument(
+        "url",
+        nargs="?",
+        metavar="URL",
+        default=os.environ.get("XENOGLOT_URL") or DEFAULT_URL,
+        help=f"base URL (default: $XENOGLOT_URL, else {DEFAULT_URL})",
+    )
     parser.add_argument("--live", action="store_true", help="check only that the process answers, also while it drains")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", default=3.0, help="time limit (default: 3)")
     parser.set_defaults(run=_health)
