@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,6 +81,24 @@ def test_s21_who_may_replace_the_file(tmp_path: Path, *, mode: int, open_: bool,
     with pytest.raises(ConfigurationError, match="everybody may write this folder, and so replace") as caught:
         load(path, ENVIRON)
     assert str((tmp_path / "outer" / "inner" / "x").parents[depth]) in str(caught.value)
+
+
+def test_s21_nobody_may_replace_a_file_that_is_mounted_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kubernetes mounts a ConfigMap as a folder of mode 777 that holds a link to the file, read-only."""
+    real = os.statvfs
+
+    def mounted(folder: Path) -> SimpleNamespace:
+        flag = os.ST_RDONLY if folder.is_relative_to(tmp_path / "mounted") else real(folder).f_flag
+        return SimpleNamespace(f_flag=flag)
+
+    (tmp_path / "mounted" / "..data").mkdir(parents=True)
+    written(tmp_path / "mounted" / "..data", PLAIN, 0o644)
+    (tmp_path / "mounted").chmod(0o777)
+    (tmp_path / "mounted" / "xenoglot.toml").symlink_to("..data/xenoglot.toml")
+    monkeypatch.setattr("os.statvfs", mounted)
+    assert load(tmp_path / "mounted" / "xenoglot.toml", ENVIRON).upstreams
 
 
 @pytest.mark.parametrize(

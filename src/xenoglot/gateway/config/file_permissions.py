@@ -72,11 +72,12 @@ def check_file(path: Path, upstreams: Mapping[str, UpstreamSettings], problems: 
 def _open_folder(path: Path) -> Path | None:
     """Return the first folder above the file, or above what it links to, in which everybody may replace it.
 
-    In a folder with the sticky bit, such as `/tmp`, only the owner of a file may.
+    In a folder with the sticky bit, such as `/tmp`, only the owner of a file may; on a file system that is mounted
+    read-only, nobody. Kubernetes mounts the folder of a ConfigMap with mode 777, and read-only.
     """
     for folder in (*path.absolute().parents, *path.resolve().parents):
         mode = folder.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX and not os.statvfs(folder).f_flag & os.ST_RDONLY:
             return folder
     return None
 
