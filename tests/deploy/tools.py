@@ -73,3 +73,18 @@ def validate_kubernetes(resources: Sequence[JSON], version: str) -> None:
         AssertionError: one does not match.
     """
     python(_KUBERNETES, json.dumps([version, resources]))
+
+
+def helm(chart: Path, values: JSON, *, lint: bool = False) -> JSON:
+    """Render a chart: path of each template -> text; or lint it: the findings. `error` if Helm refuses it."""
+    code = """
+import json, sys, helm_python.chart as charts
+path, lint, values = json.load(sys.stdin)
+try:
+    found = charts.lint(path, values, strict=True) if lint else charts.Chart.load(path).render(values, name="gateway")
+except Exception as error:
+    found = {"error": str(error)}
+json.dump(found, sys.stdout)
+"""
+    found: JSON = json.loads(python(code, json.dumps([str(chart), lint, values])))
+    return found
