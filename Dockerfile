@@ -1,6 +1,6 @@
 # The gateway as a container image; docs/deploy.md says how it is built, run and checked.
 #
-#   docker buildx build --platform linux/amd64,linux/arm64 --tag xenoglot:0.2.0 .
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=0.2.0 --tag xenoglot:0.2.0 .
 #
 # No step compiles anything or names a processor: every platform of the base image and of the locked wheels works.
 
@@ -15,7 +15,11 @@ RUN ["python", "-m", "venv", "/opt/build"]
 COPY requirements/build.txt requirements/
 RUN ["/opt/build/bin/python", "-m", "pip", "install", "--no-cache-dir", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", "requirements/build.txt"]
 COPY pyproject.toml README.md LICENSE ./
+COPY scripts/wheel_data.py scripts/
 COPY src src
+# git is not in the build, so the tag's version is an argument.
+ARG VERSION=0.1.0.dev0
+ENV SETUPTOOLS_SCM_PRETEND_VERSION=${VERSION}
 RUN ["/opt/build/bin/python", "-m", "hatchling", "build", "--target", "wheel", "--directory", "/wheels"]
 
 FROM ${PYTHON} AS install

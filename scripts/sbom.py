@@ -1,8 +1,9 @@
 """The bill of materials (CycloneDX 1.6) of what `make install` installs, from the locks; nothing is resolved or asked.
 
-    python scripts/sbom.py [--check]
+    python scripts/sbom.py [--check | VERSION]
 
-Writes requirements/sbom.json; with --check it only says whether the file is what it would write.
+Writes requirements/sbom.json; with --check it only says whether the file is what it would write. That file is the same
+for all versions, so it names none. With a VERSION, the bill of that release is printed.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def component(line: str, lock: str) -> dict[str, object]:
     return said
 
 
-def document() -> str:
-    """Return the bill; the same locks give the same text."""
+def document(version: str | None = None) -> str:
+    """Return the bill; the same locks give the same text. `version` is that of the project, if it is a release."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    purl = f"pkg:pypi/{project['name']}@{project['version']}"
+    purl = f"pkg:pypi/{project['name']}{f'@{version}' if version else ''}"
     parts = [part for lock in LOCKS for part in components(lock)]
     needed = [part["bom-ref"] for part in parts if part["scope"] == "required"]
     bill = {
@@ -67,7 +68,7 @@ def document() -> str:
                 "type": "application",
                 "bom-ref": purl,
                 "name": project["name"],
-                "version": project["version"],
+                **({"version": version} if version else {}),
                 "licenses": [{"license": {"id": project["license"]}}],
                 "purl": purl,
             }
@@ -80,6 +81,9 @@ def document() -> str:
 
 def main() -> int:
     """Write the bill, or compare it."""
+    if sys.argv[1:] and sys.argv[1] != "--check":
+        sys.stdout.write(document(sys.argv[1]))
+        return 0
     text = document()
     if "--check" in sys.argv[1:]:
         same = TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text

@@ -37,7 +37,7 @@ class WheelData(BuildHookInterface[Any]):
         self.folder = Path(tempfile.mkdtemp(prefix="xenoglot-wheel-"))
         if version == "editable":
             return
-        for place, text in generated(Path(self.root)):
+        for place, text in generated(Path(self.root), self.metadata.version):
             file = self.folder / place
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
@@ -48,15 +48,14 @@ class WheelData(BuildHookInterface[Any]):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def generated(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the path of each file below a prefix, and its text."""
+def generated(root: Path, release: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file below a prefix, and its text; `release` is the version that is built."""
     sys.path.insert(0, str(root / "src"))
-    from xenoglot import __version__  # noqa: PLC0415  the sources that are built, wherever this is run from
-    from xenoglot.cli import command_parser  # noqa: PLC0415
+    from xenoglot.cli import command_parser  # noqa: PLC0415  the sources that are built, wherever this is run from
     from xenoglot.launching.completion import script  # noqa: PLC0415
     from xenoglot.launching.man_pages import man_pages  # noqa: PLC0415
 
     for shell, place in COMPLETIONS.items():
         yield place, script(command_parser(), shell)
-    for name, text in man_pages(command_parser(), __version__).items():
+    for name, text in man_pages(command_parser(), release).items():
         yield f"{MAN}/{name}", text

@@ -66,7 +66,8 @@ if TYPE_CHECKING:
     from xenoglot.tools.tool import Approval, tool
     from xenoglot.tools.tool_output import ToolError, ToolOutput
 
-__version__ = "0.1.0"
+__version__: str
+"""The version of the installed distribution, looked up when it is first asked for."""
 
 _LATER = {
     "AnswerTruncatedError": "xenoglot.client.results.parsed",
@@ -189,12 +190,24 @@ install_moved_modules()
 
 def __getattr__(name: str) -> object:
     """Load what is here by its name alone."""
+    if name == "__version__":
+        return _version()
     module = _LATER.get(name)
     if module is None:
         return renamed(__name__, name)
     found: object = getattr(import_module(module), name)
     globals()[name] = found
     return found
+
+
+def _version() -> str:
+    """Return the version of the installed distribution; that of a copy that is not installed is not known."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  thirty modules that few need
+
+    try:
+        return version("xenoglot")
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

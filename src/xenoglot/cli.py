@@ -6,6 +6,7 @@ more line for each of its mistakes.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import io
 import logging
@@ -45,7 +46,6 @@ from xenoglot.terminal import ask_command, chat_command, embed_command, pull_com
 from xenoglot.translate import Translator
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.agent.screen import Screen
@@ -126,6 +126,15 @@ class _Parser(CommandParser):
         sys.exit(_complain(f"{message}; `{self.prog} --help` tells more"))
 
 
+class _Version(argparse.Action):
+    """Print the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print it, and end."""
+        print(f"xenoglot {xenoglot.__version__}")
+        parser.exit()
+
+
 def command_parser() -> CommandParser:
     """Return the parser of the command line, for documents that are made from it."""
     return _parser()
@@ -133,7 +142,7 @@ def command_parser() -> CommandParser:
 
 def _parser() -> _Parser:
     parser = _Parser(prog="xenoglot", description=DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"xenoglot {xenoglot.__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="xenoglot")
     parser.set_defaults(run=partial(_help, parser))
 

@@ -91,6 +91,7 @@ def build(text: str, context: Path, folder: Path, arguments: Mapping[str, str]) 
 
 class _Build:
     def __init__(self, steps: list[Instruction], context: Path, folder: Path, arguments: Mapping[str, str]) -> None:
+        self._given = arguments
         self._arguments: dict[str, str] = {}
         for step in steps:
             if step.keyword == "FROM":
@@ -163,7 +164,7 @@ class _Build:
 
     def _arg(self, image: Image, step: Instruction) -> None:
         name, _, default = step.rest.partition("=")
-        image.environment[name] = self._arguments.get(name, default)
+        image.environment[name] = self._given.get(name, default)
 
     def _setting(self, image: Image, step: Instruction) -> None:
         image.settings[step.keyword] = step.rest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from tests.deploy.tools import tool
 from tests.gateway.running_gateway import TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
     from pathlib import Path
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -80,17 +81,27 @@ def files(root: Path) -> Mapping[str, tuple[int, int]]:
     return {str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
 
 
-def test_the_image_s_own_steps_make_a_gateway_that_is_healthy_and_drains(tmp_path: Path) -> None:
-    image = dockerfile.build(TEXT, ROOT, tmp_path, {})
+@pytest.fixture
+def image(tmp_path: Path) -> Generator[dockerfile.Image]:
+    """The image; its hundreds of megabytes are removed afterwards."""
+    yield dockerfile.build(TEXT, ROOT, tmp_path, {"VERSION": "1.2.3"})
+    shutil.rmtree(tmp_path)
+
+
+def test_the_image_s_own_steps_make_a_gateway_that_is_healthy_and_drains(image: dockerfile.Image) -> None:
     port = free_port()
     image.path("/etc/xenoglot").mkdir(parents=True)
     image.path("/etc/xenoglot/xenoglot.toml").write_text(CONFIG.format(port=port), encoding="utf-8")
     before = files(image.root)
     assert not any(path.startswith(("src", "wheels", "opt/build")) for path in before)
 
+    program = str(image.path("/opt/xenoglot/bin/xenoglot"))
+    told = subprocess.run([program, "--version"], capture_output=True, check=True)
+    assert told.stdout == b"xenoglot 1.2.3\n"
+
     entry = [*json.loads(image.settings["ENTRYPOINT"]), *json.loads(image.settings["CMD"])]
     command, environment = image.command(entry)
-    assert command[0] == str(image.path("/opt/xenoglot/bin/xenoglot"))
+    assert command[0] == program
     environment |= {"GATEWAY_KEYS": "k" * 32, "XENOGLOT_URL": f"http://127.0.0.1:{port}"}
     folder = image.path("/var/lib/xenoglot")
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:

@@ -17,13 +17,12 @@ import pytest
 
 from scripts.wheel_data import generated
 from tests.architecture.test_imports import IMPORT_UNDER_AUDIT
-from tests.architecture.test_repository import INSTALLS, PROJECT, RUNNABLE, entries, unpinned_installs
+from tests.architecture.test_repository import INSTALLS, RUNNABLE, entries, unpinned_installs
 from tests.architecture.tree import MODULES, ROOT, imported_names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION = PROJECT["project"]["version"]
 METADATA = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 MADE = {"PKG-INFO", ".gitignore"}
 """What the builder puts into the source archive beside what it is told to."""
@@ -39,6 +38,13 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def version(distributions: Path) -> str:
+    """Return the version that the builder found: that of the tag, or one after it."""
+    [wheel] = distributions.glob("*.whl")
+    return wheel.name.split("-")[1]
+
+
 def tree(*folders: str) -> dict[str, bytes]:
     """The files of the tree, by their paths in it."""
     paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
@@ -46,21 +52,21 @@ def tree(*folders: str) -> dict[str, bytes]:
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in kept}
 
 
-def test_r2_s20_the_wheel_is_the_tree_and_nothing_else(distributions: Path) -> None:
-    with zipfile.ZipFile(distributions / f"xenoglot-{VERSION}-py3-none-any.whl") as wheel:
+def test_r2_s20_the_wheel_is_the_tree_and_nothing_else(distributions: Path, version: str) -> None:
+    with zipfile.ZipFile(distributions / f"xenoglot-{version}-py3-none-any.whl") as wheel:
         held = {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
-    about = f"xenoglot-{VERSION}.dist-info/"
+    about = f"xenoglot-{version}.dist-info/"
     assert {name.removeprefix(about) for name in held if name.startswith(about)} == METADATA
-    beside = f"xenoglot-{VERSION}.data/data/"
+    beside = f"xenoglot-{version}.data/data/"
     made = {name.removeprefix(beside): data.decode() for name, data in held.items() if name.startswith(beside)}
-    assert made == dict(generated(ROOT))
+    assert made == dict(generated(ROOT, version))
     code = {f"src/{name}": data for name, data in held.items() if not name.startswith((about, beside))}
     assert code == tree("src/xenoglot")
     assert [name for name in held if name.endswith((".pth", ".so", ".pyc"))] == []
 
 
-def test_r2_s20_the_source_archive_is_the_tree_and_nothing_else(distributions: Path) -> None:
-    with tarfile.open(distributions / f"xenoglot-{VERSION}.tar.gz") as archive:
+def test_r2_s20_the_source_archive_is_the_tree_and_nothing_else(distributions: Path, version: str) -> None:
+    with tarfile.open(distributions / f"xenoglot-{version}.tar.gz") as archive:
         members = [member for member in archive.getmembers() if not member.isdir()]
         assert [member.name for member in members if not member.isreg()] == []
         files = {member.name: archive.extractfile(member) for member in members}
@@ -72,8 +78,10 @@ def test_r2_s20_the_source_archive_is_the_tree_and_nothing_else(distributions: P
     assert {name: data for name, data in held.items() if name not in MADE} == tree(*SHIPPED) | at_the_top
 
 
-def test_r2_importing_what_is_shipped_opens_and_starts_nothing(distributions: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(distributions / f"xenoglot-{VERSION}-py3-none-any.whl") as wheel:
+def test_r2_importing_what_is_shipped_opens_and_starts_nothing(
+    distributions: Path, version: str, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(distributions / f"xenoglot-{version}-py3-none-any.whl") as wheel:
         wheel.extractall(tmp_path)  # noqa: S202  we made it
     modules = [module for module in MODULES if not module.endswith("__main__")]
     command = [sys.executable, "-c", IMPORT_UNDER_AUDIT, *modules]

@@ -69,7 +69,7 @@ sys.meta_path.insert(0, Isolated())
 sys.path.insert(0, {str(ROOT / "scripts")!r})
 from pathlib import Path
 import wheel_data
-print(len(list(wheel_data.generated(Path({str(ROOT)!r})))))
+print(len(list(wheel_data.generated(Path({str(ROOT)!r}), "1.2.0"))))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.stdout, done.stderr) == (f"{len(commands()) + 4}\n", "")
