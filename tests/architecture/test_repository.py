@@ -52,6 +52,7 @@ OWN = re.compile(
 TOLD = {
     "scripts/venv": "apt-get install python$version-venv",
     "scripts/tmux": "apt-get install --yes --quiet --no-install-recommends tmux",
+    ".github/workflows/release.yml": "apt-get install --yes --no-install-recommends tmux",
 }
 
 
