@@ -24,6 +24,7 @@ OTHERS: Final = {
     "laws": "properties of all dialects",
     "matrix": "official SDKs before a whole gateway",
     "oracles": "official SDKs and published schemas as readers",
+    "personas": "the first minutes of each kind of user, from an empty home",
 }
 """Folders that mirror no package, and what is in them."""
 
