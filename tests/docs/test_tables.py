@@ -16,13 +16,13 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
 from xenoglot.gateway.api.operations import COUNT
-from xenoglot.gateway.config import load, local_models, settings, tenants
+from xenoglot.gateway.config import ledger, load, local_models, settings, tenants
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
 from xenoglot.gateway.config.local_models import Emulate
 from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
 from xenoglot.gateway.endpoint import responses
-from xenoglot.gateway.observability.request_log import LOSSES, SUBSTITUTED, TARGET, LogLine
+from xenoglot.gateway.observability.request_log import COST, LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
 from xenoglot.model import content, events
 from xenoglot.model.failure import Failure, FailureKind
@@ -117,6 +117,8 @@ KEYS = {
     "`[upstreams.NAME.emulate]`": keys(Emulate),
     "`[fetch]`": keys(settings.FetchSettings),
     "`[store]`": keys(settings.StoreSettings),
+    "`[ledger]`": keys(ledger.LedgerSettings),
+    "`[[prices]]`": keys(ledger.PriceSettings),
     "`[limits]`": keys(LimitBackend),
     "`[batches]`": keys(settings.BatchSettings),
     "`[embedded]`": keys(local_models.Embedded, "models"),
@@ -173,7 +175,7 @@ def test_every_header_of_ours_is_explained() -> None:
     explained = {
         name for row in table("gateway.md", "Headers of a response") for name in re.findall(r"`([^`]+)`", row[0])
     }
-    assert {SUBSTITUTED, TARGET, COUNT, LOSSES, NOT_KEPT[0]} <= explained
+    assert {SUBSTITUTED, TARGET, COUNT, LOSSES, COST, NOT_KEPT[0]} <= explained
 
 
 # -- model.md

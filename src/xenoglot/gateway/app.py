@@ -10,7 +10,7 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.idempotency import Idempotency
-from xenoglot.gateway.api.metrics import RequestCounters, lag_exposition, render_metrics
+from xenoglot.gateway.api.metrics import RequestCounters, lag_exposition, ledger_exposition, render_metrics
 from xenoglot.gateway.api.models import ModelsEndpoint
 from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import ParseEndpoint
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.application import Exchange, HeadState, PushExchange
+    from xenoglot.gateway.ledger.recorder import RequestRecorder
+    from xenoglot.gateway.ledger.request_cost import PriceList
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.http1.request_head import InvalidHeadError, RequestHead
@@ -74,6 +76,7 @@ class Gateway:
         store: Store | None = None,
         limiter: Limiter | None = None,
         keeper: StoreService | None = None,
+        recorder: RequestRecorder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config = config
@@ -88,6 +91,10 @@ class Gateway:
         self.tally = RequestCounters()
         self.lag = LoopLag()
         self.observer = RequestLogger(clock, all_losses=config.server.log_losses == "all", count=self.tally.add)
+        self.recorder = self.observer.ledger = recorder
+        self.prices = self.observer.prices = _price_list(config)
+        if recorder is not None:
+            recorder.dialects |= {name: upstream.dialect for name, upstream in config.upstreams.items()}
         self.requests = RequestRunner(self.observer)
         self.services = UpstreamServices(
             models=self.models,
@@ -95,6 +102,8 @@ class Gateway:
             keeper=self.keeper,
             clients=config.clients,
             loopback=config.server.loopback,
+            ledger=recorder,
+            prices=self.prices,
         )
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
         self.idempotency = Idempotency(self.keeper, self.bodies)
@@ -208,7 +217,11 @@ class Gateway:
         """Return what this process has to tell of itself."""
         targets = self.dispatcher.ward.measures(self.dispatcher.clock())
         told = render_metrics(self.tally, len(self.requests), self.backends, self.limiter.measures(), targets)
-        return told + lag_exposition(self.lag)
+        told += lag_exposition(self.lag)
+        recorder = self.recorder
+        if recorder is not None:
+            told += ledger_exposition(recorder.written, recorder.dropped, recorder.waiting)
+        return told
 
     def stop_now(self) -> None:
         """Break off what is being served: streams with an error event, everything else with a status."""
@@ -249,6 +262,15 @@ class Gateway:
 def keeper_of(config: Config, store: Store) -> StoreService:
     """Return what keeps things in `store` for as long, and as many, as the configuration says."""
     return StoreService(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
+
+
+def _price_list(config: Config) -> PriceList | None:
+    """Return what requests cost; `None` if nobody wants to know."""
+    if config.ledger_settings is None and not config.prices:
+        return None
+    from xenoglot.gateway.ledger.request_cost import PriceList  # noqa: PLC0415  most gateways have no prices
+
+    return PriceList(config, time.time)
 
 
 def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[RoutePlan, ...]:

@@ -75,6 +75,7 @@ class Case:
             alone=True,
             reasoning_filter=lambda: None,
             prompt_tokens=lambda: 1,
+            services=SimpleNamespace(prices=None),
         )
         self.output = Output()
         envelope = ResponseEnvelope(cast("UpstreamCall", asking))

@@ -90,6 +90,7 @@ class FastPath:
         `bytes_for` gives the bytes that say so to a server, which may be one of the client's dialect.
         """
         dialect, services = entry.dialect, self._upstream
+        services.check_ledger()
         if answered_here(services, dialect, request) is not None:
             return None
         way = self._ways.of(request.model, dialect, entry.client)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.engine.metrics import EngineMetrics, MetricsSource
+from xenoglot.gateway.observability.request_log import MICRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,6 +92,8 @@ class RequestCounters:
         self._requests: dict[tuple[str | None, int | None], int] = {}
         self._tokens: dict[str, list[int]] = {}
         """Input and output tokens per backend."""
+        self._costs: dict[tuple[str, str], int] = {}
+        """Micro-units per backend and currency."""
 
     def add(self, record: RequestLog) -> None:
         """Count a finished request."""
@@ -103,6 +106,9 @@ class RequestCounters:
                 tokens = self._tokens[record.backend] = [0, 0]
             tokens[0] += usage.input_tokens or 0
             tokens[1] += usage.output_tokens or 0
+            if (cost := record.cost) is not None:
+                priced = (record.backend, cost.currency)
+                self._costs[priced] = self._costs.get(priced, 0) + cost.amount
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the counters."""
@@ -117,6 +123,12 @@ class RequestCounters:
         yield from _family(
             "xenoglot_gateway_tokens_total", "counter", "Tokens as reported by backends, else estimated.", tokens
         )
+        costs: list[Sample] = [
+            ({"backend": backend, "currency": currency}, amount / MICRO)
+            for (backend, currency), amount in sorted(self._costs.items())
+        ]
+        if costs:
+            yield from _family("xenoglot_gateway_cost_total", "counter", "Cost of requests with a known price.", costs)
 
 
 def render_metrics(
@@ -150,6 +162,16 @@ def lag_exposition(lag: LoopLag) -> bytes:
         *_family(f"{name}_lag_seconds", "gauge", "Delay of the event loop at the last measurement.", [({}, lag.last)]),
         *_family(f"{name}_worst_lag_seconds", "gauge", "Longest delay since the start.", [({}, lag.worst)]),
         *_family(f"{name}_stalls_total", "counter", "Delays of the event loop longer than 250 ms.", [({}, lag.stalls)]),
+    ]
+    return "".join(f"{row}\n" for row in lines).encode()
+
+
+def ledger_exposition(written: int, dropped: int, waiting: int) -> bytes:
+    """Return the metrics of the ledger."""
+    rows: list[Sample] = [({"outcome": "written"}, written), ({"outcome": "dropped"}, dropped)]
+    lines = [
+        *_family("xenoglot_ledger_rows_total", "counter", "Requests written to the ledger, or dropped.", rows),
+        *_family("xenoglot_ledger_rows_waiting", "gauge", "Requests that wait to be written.", [({}, waiting)]),
     ]
     return "".join(f"{row}\n" for row in lines).encode()
 

@@ -83,6 +83,7 @@ class OperationEndpoint(Struct, frozen=True):
         """
         exchange, dialect, record, models = ctx.exchange, ctx.dialect, ctx.record, self.services.models
         operation = form.operation
+        self.services.check_ledger()
         body, value = await self._read(form, ctx)
         request = await offload(len(body), lambda: form.decode_request(value))
         record.asked(request.model, stream=False)

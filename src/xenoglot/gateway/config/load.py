@@ -46,6 +46,7 @@ from msgspec import Struct, field
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
+from xenoglot.gateway.config.ledger import LedgerSettings, PriceSettings, check_prices
 from xenoglot.gateway.config.limits import LimitBackend, check_limit_backend, check_limits
 from xenoglot.gateway.config.local_models import (
     EMBEDDED,
@@ -105,6 +106,8 @@ class Config(Struct, frozen=True, kw_only=True):
     batches: BatchSettings = BatchSettings()
     fetch: FetchSettings = FetchSettings()
     limits: LimitBackend = LimitBackend()
+    ledger: LedgerSettings | None = None
+    prices: tuple[PriceSettings, ...] = ()
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -131,6 +134,11 @@ class Config(Struct, frozen=True, kw_only=True):
     def limits_url(self) -> str:
         """Where what is limited is counted, if not here."""
         return self.limits.url if self.limits.url_env is None else self.secrets[self.limits.url_env]
+
+    @property
+    def ledger_settings(self) -> LedgerSettings | None:
+        """How requests are recorded; `None` if they are not."""
+        return self.ledger if self.ledger is not None and self.ledger.enabled else None
 
     @property
     def has_embedded(self) -> bool:
@@ -162,6 +170,8 @@ class _File(Struct, frozen=True, kw_only=True):
     batches: BatchSettings = BatchSettings()
     fetch: FetchSettings = FetchSettings()
     limits: LimitBackend = LimitBackend()
+    ledger: LedgerSettings | None = None
+    prices: tuple[PriceSettings, ...] = ()
     on_loss: OnLoss = "warn"
 
 
@@ -221,6 +231,8 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         batches=file.batches,
         fetch=file.fetch,
         limits=file.limits,
+        ledger=file.ledger,
+        prices=file.prices,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
@@ -236,6 +248,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
             check_syntax(name, path, problems)
     _check_models(config, plain, problems)
     _check_store(config, problems)
+    check_prices(config.prices, config.backends, problems)
     check_limit_backend(config.limits, config.limits_url, problems)
     _raise(problems, where)
     return config
@@ -344,6 +357,8 @@ def _check_store(config: Config, problems: Problems) -> None:
     ]
     if store.url == OFF and any(preserved):
         problems.add("store.url", f"found {shown(OFF)}; `preserve_reasoning` needs a store")
+    if store.url == OFF and config.ledger_settings is not None:
+        problems.add("store.url", f"found {shown(OFF)}; `[ledger]` needs a store")
 
 
 def _check_models(config: Config, plain: JSONObject, problems: Problems) -> None:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -34,6 +34,11 @@ TARGET = "x-xenoglot-target"
 LOSSES = "x-xenoglot-losses"
 """Response header, and comment at the end of a stream: what the answer, or the request for it, lost on its way."""
 
+COST = "x-xenoglot-cost"
+"""Response header, and comment at the end of a stream: what the request cost, as an amount and a currency."""
+
+MICRO = 1_000_000
+
 LONGEST_TELLING = 2000
 """Characters of losses that a client is told; of those beyond it hears how many there are."""
 
@@ -54,6 +59,18 @@ MOST_LOSSES = 1000
 
 ID_BYTES = 12
 IDS_AT_ONCE = 256
+
+
+class RequestCost(NamedTuple):
+    """What a request cost, in micro-units of a currency, and where its prices are from."""
+
+    amount: int
+    currency: str
+    source: str
+
+    def __str__(self) -> str:
+        """Return the amount in units of the currency, for a header."""
+        return f"{self.amount // MICRO}.{self.amount % MICRO:06} {self.currency}"
 
 
 class LoggedTarget(Protocol):
@@ -109,6 +126,11 @@ class RequestLog(Struct):
     characters: int = 0
     """Characters in them."""
     finish: FinishReason | None = None
+    cost: RequestCost | None = None
+    session: str | None = None
+    """A digest of the session that the request belongs to; learned only where requests are stored, as `trace`."""
+    trace: str | None = None
+    """The id of the client's trace (W3C Trace Context)."""
     losses: Iterable[Loss] = ()
     told: int = 0
     """How many of the losses the client knows of: they are only ever added to."""
@@ -196,10 +218,35 @@ class RequestLog(Struct):
         return named
 
 
+class RequestPrices(Protocol):
+    """Knows what requests cost."""
+
+    def cost(self, record: RequestLog) -> RequestCost | None:
+        """Return the cost of a request whose usage is known; `None` if its price is unknown."""
+        ...
+
+
+class RequestSink(Protocol):
+    """Stores requests that are over."""
+
+    def check(self) -> None:
+        """Raise `FailureError` if none may be answered that cannot be stored."""
+        ...
+
+    async def flush(self) -> None:
+        """Store what waits; what cannot be stored goes on waiting."""
+        ...
+
+    def add(self, record: RequestLog, ended: float) -> None:
+        """Take one that ended at this time of its clock. It waits for nothing."""
+        ...
+
+
 class RequestLogger:
     """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back.
 
-    With `all_losses` the log names each harmless loss instead of a summary. `count` gets every record that is over.
+    With `all_losses` the log names each harmless loss instead of a summary. `count` gets every record that is over, and
+    so does the `ledger`, with its cost by `prices`.
     """
 
     def __init__(
@@ -208,6 +255,8 @@ class RequestLogger:
         self.clock = clock
         self.all_losses = all_losses
         self.count = count
+        self.prices: RequestPrices | None = None
+        self.ledger: RequestSink | None = None
 
     def inherit(self, other: RequestLogger) -> None:
         """Count where `other` counted; from now on, both write as this one does."""
@@ -221,7 +270,11 @@ class RequestLogger:
 
     def write(self, record: RequestLog) -> None:
         """Write the one line of a request that is over, and count it."""
+        if self.prices is not None:
+            record.cost = self.prices.cost(record)
         self.count(record)
+        if self.ledger is not None:
+            self.ledger.add(record, self.clock())
         if ACCESS.isEnabledFor(logging.INFO):
             entry = line(record, self.clock(), all_losses=self.all_losses)
             log = listener()
@@ -269,6 +322,15 @@ class LogLine(Struct):
     failure: FailureKind | None
     losses: list[str]
     failed_tries: list[str] | UnsetType = UNSET
+    cost: LoggedCost | UnsetType = UNSET
+
+
+class LoggedCost(Struct):
+    """The cost in a line, in micro-units of the currency."""
+
+    amount: int
+    currency: str
+    source: str
 
 
 class LoggedUsage(Struct, omit_defaults=True):
@@ -279,6 +341,8 @@ class LoggedUsage(Struct, omit_defaults=True):
     cache_read: int | None
     cache_write: int | None
     reasoning: int | None
+    input_audio: int | None = None
+    output_audio: int | None = None
     estimated: bool = False
 
 
@@ -307,6 +371,7 @@ def line(record: RequestLog, now: float, *, all_losses: bool = False) -> LogLine
         record.failure,
         [] if record.losses == () else _named(tuple(record.losses), all_losses=all_losses),
         UNSET if record.failed_tries is None else record.failed_tries,
+        UNSET if record.cost is None else LoggedCost(*record.cost),
     )
 
 
@@ -323,6 +388,8 @@ def _spent(usage: Usage) -> LoggedUsage:
         usage.cache_read,
         usage.cache_write,
         usage.reasoning,
+        usage.input_audio,
+        usage.output_audio,
         bool(usage.estimated),
     )
 

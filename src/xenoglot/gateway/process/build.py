@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from math import isinf
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.timeouts import Deadlines
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import UpstreamSettings
+    from xenoglot.gateway.ledger.recorder import RequestRecorder
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.store_service import StoreService
 
@@ -80,7 +82,12 @@ async def build_gateway(
             limiter = await stack.enter_async_context(shelf.hold(counted, lambda: aclosing(build_limiter(config))))
         key = ("store", msgspec.json.encode(config.store), config.store_url)
         keeper = await stack.enter_async_context(shelf.hold(key, lambda: _keeper(config)))
-        gateway = Gateway(config, backends, embedded_model=model, keeper=keeper, limiter=limiter)
+        recorder = await stack.enter_async_context(
+            shelf.hold(("ledger", config.ledger, key), lambda: _recorder(config, keeper))
+        )
+        gateway = Gateway(config, backends, embedded_model=model, keeper=keeper, limiter=limiter, recorder=recorder)
+        if gateway.prices is not None:
+            await asyncio.to_thread(gateway.prices.load)
         stack.push_async_callback(gateway.let_go_of_batches)
         yield gateway
 
@@ -93,6 +100,18 @@ async def _keeper(config: Config) -> AsyncGenerator[StoreService | None]:
         return
     async with aclosing(keeper_of(config, store or Memory())) as keeper:
         yield keeper
+
+
+@asynccontextmanager
+async def _recorder(config: Config, keeper: StoreService | None) -> AsyncGenerator[RequestRecorder | None]:
+    settings = config.ledger_settings
+    if settings is None or keeper is None:
+        yield None
+        return
+    from xenoglot.gateway.ledger.recorder import RequestRecorder  # noqa: PLC0415  most gateways have no ledger
+
+    async with aclosing(RequestRecorder(keeper, settings)) as recorder:
+        yield recorder
 
 
 def with_private_caches(config: Config) -> Config:

@@ -19,7 +19,7 @@ from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
-from xenoglot.gateway.observability.request_log import LOSSES
+from xenoglot.gateway.observability.request_log import COST, LOSSES
 from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage, unfold
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.framing.stream_writer import Framer
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.stage import Stage
+    from xenoglot.gateway.observability.request_log import RequestCost
     from xenoglot.gateway.upstream.call import UpstreamCall
     from xenoglot.model.events import Event, Piece
     from xenoglot.model.limits import RateLimits
@@ -295,6 +296,8 @@ class ResponseEnvelope:
     def begin_whole(self, limits: RateLimits | None, size: int) -> list[tuple[str, str]]:
         """Return the headers of a whole response with a body of `size` bytes, which begins now."""
         headers = self._headers(limits, JSON_TYPE, ("content-length", str(size)))
+        if (cost := self._cost()) is not None:
+            headers.append((COST, str(cost)))
         self.record.begin(OK)
         return headers
 
@@ -310,11 +313,19 @@ class ResponseEnvelope:
         return [*headers, *self.record.headers(answering=sure or self._asking.alone)]
 
     def late_losses(self) -> bytes:
-        """Return what was lost behind the head, as a comment, which readers skip; nothing where there are none."""
-        skipped = self.dialect.comments and self.framing is EVENT_STREAM
-        if not skipped or not (said := self.record.tell_losses()):
+        """Return what was lost after the head, and the cost, as comments, which readers skip; often nothing."""
+        if not self.dialect.comments or self.framing is not EVENT_STREAM:
             return b""
-        return b"".join(self.framing.encoder().feed(ServerSentEvent(b"", comment=f"{LOSSES}: {said}")))
+        told = [f"{LOSSES}: {said}"] if (said := self.record.tell_losses()) else []
+        if (cost := self._cost()) is not None:
+            told.append(f"{COST}: {cost}")
+        encoder = self.framing.encoder()
+        return b"".join(piece for said in told for piece in encoder.feed(ServerSentEvent(b"", comment=said)))
+
+    def _cost(self) -> RequestCost | None:
+        """Return what the answer costs, whose usage is known; `None` if prices are off, or its price is unknown."""
+        prices = self._asking.services.prices
+        return None if prices is None else prices.cost(self.record)
 
     def _lost_early(self) -> Losses | None:
         """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""

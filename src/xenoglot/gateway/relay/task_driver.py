@@ -76,6 +76,7 @@ class RelayEndpoint(Struct, frozen=True):
         """
         exchange, dialect, record = ctx.exchange, ctx.dialect, ctx.record
         models = self.services.models
+        self.services.check_ledger()
         body = await self.bodies.read(exchange)
         size, path = len(body), ctx.route
         value = await self._value(body) if said is None else said

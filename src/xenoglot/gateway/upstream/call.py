@@ -16,6 +16,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.responses.reasoning import ReasoningFilter, reasoning_filter
+from xenoglot.gateway.ledger.client_context import note_client
 from xenoglot.gateway.ledger.complete_usage import BYTES_PER_TOKEN, complete_usage
 from xenoglot.gateway.limits.limiter import expected_tokens
 from xenoglot.gateway.observability.request_log import RequestLog
@@ -91,6 +92,8 @@ class UpstreamCall(Struct):
         """Begin to note losses."""
         self.losses = Losses(strict=self.plan.route.on_loss == "refuse")
         self.record.losses = () if self.plan.route.on_loss == "ignore" else self.losses
+        if self.services.ledger is not None:
+            note_client(self.record, self.request, self.headers)
 
     @property
     def model(self) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from xenoglot.backends.wrappers.emulate import read_as
 from xenoglot.gateway.config.settings import ClientDialect
+from xenoglot.gateway.observability.request_log import RequestPrices, RequestSink
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.store_service import StoreService
@@ -22,6 +23,7 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     """Services of calls: model names, targets and limits, and the store for reasoning that clients strip.
 
     `clients` are the settings of clients by their dialect; `loopback` is whether only this machine reaches the gateway.
+    `ledger` stores requests and `prices` knows what they cost, if they are on.
     """
 
     models: ModelRouter
@@ -29,6 +31,17 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     keeper: StoreService | None
     clients: Mapping[str, ClientDialect]
     loopback: bool
+    ledger: RequestSink | None = None
+    prices: RequestPrices | None = None
+
+    def check_ledger(self) -> None:
+        """Refuse a request that could not be recorded, if the configuration wants that.
+
+        Raises:
+            FailureError: so it is.
+        """
+        if self.ledger is not None:
+            self.ledger.check()
 
 
 def reading(backend: Backend, route: Route) -> Backend:

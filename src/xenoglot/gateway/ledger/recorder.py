@@ -1,0 +1,215 @@
+"""Recorder: writes requests to models, and refused ones, into the ledger; one writer in each process.
+
+Theory of operation. A request that is over is put into a queue, which costs it next to nothing. After a quarter of a
+second, or when 500 wait, they are written in one transaction together with the sums of their hours. Rows that cannot be
+written stay in the queue and are tried again; while the queue is full, further rows are dropped, and counted. A write
+that failed may have been committed all the same, so of rows that are tried again those that exist are left out; of a
+batch that fails while the store is well, each row is written alone, and what cannot be written is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from xenoglot.errors import FailureError, whereabouts
+from xenoglot.gateway.ledger.request_row import request_row
+from xenoglot.model.failure import Failure
+from xenoglot.store.ledger import queries
+from xenoglot.store.ledger.rows import FIRST_FAILED_STATUS
+from xenoglot.store.records import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from xenoglot.gateway.config.ledger import LedgerSettings
+    from xenoglot.gateway.observability.request_log import RequestLog
+    from xenoglot.store.queries import Database, Steps
+
+DELAY: Final = 0.25
+"""Seconds that a row waits for others."""
+MOST_ROWS: Final = 500
+"""Rows that are written at once."""
+RETRY_SECONDS: Final = 1.0
+PRUNE_SECONDS: Final = 600.0
+PRUNE_BATCH: Final = 1000
+DAY: Final = 86_400.0
+
+OUTAGE: Final = Failure(
+    kind="overloaded",
+    message="service unavailable: requests cannot be recorded now, and the gateway answers none that are not",
+    retry_after=5.0,
+)
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+class LedgerStore(Protocol):
+    """The store behind a bound on its time."""
+
+    @property
+    def store(self) -> object:
+        """The store, which is a database."""
+        ...
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """Gives Unix seconds."""
+        ...
+
+    def within(self, asked: Awaitable[int]) -> Awaitable[int]:
+        """Return what the store says, in time; `StoreError` if it does not."""
+        ...
+
+
+class RequestRecorder:
+    """Writes rows into the ledger of a store. `dialects` are those of the upstreams, by name."""
+
+    def __init__(self, store: LedgerStore, settings: LedgerSettings) -> None:
+        self.dialects: dict[str, str] = {}
+        self.written = 0
+        self.dropped = 0
+        self.failing = False
+        """Whether the last write failed."""
+        self._store = store
+        self._database = cast("Database", store.store)
+        self._settings = settings
+        self._queue: deque[tuple[RequestLog, float, float]] = deque()
+        """Requests, when each ended by its own clock, and by that of the world."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._pruned = 0.0
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait to be written."""
+        return len(self._queue)
+
+    def add(self, record: RequestLog, ended: float) -> None:
+        """Queue a request that is over."""
+        queue = self._queue
+        if record.model is None and (record.status or 0) < FIRST_FAILED_STATUS:
+            return  # health checks, metrics, lists of models
+        if len(queue) >= self._settings.queue:
+            self.dropped += 1
+            return
+        queue.append((record, ended, self._store.now()))
+        if self._task is not None or self._closed:
+            return
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DELAY, self._begin)
+        elif len(queue) == MOST_ROWS and not self.failing:
+            self._timer.cancel()
+            self._begin()
+
+    def check(self) -> None:
+        """Refuse a request if none may be answered that cannot be recorded.
+
+        Raises:
+            FailureError: so it is.
+        """
+        if self.failing and self._settings.on_outage == "refuse":
+            raise FailureError(OUTAGE)
+
+    async def flush(self) -> None:
+        """Write what is queued; what cannot be written stays."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._begin()
+        if self._task is not None:
+            await self._task
+
+    async def aclose(self) -> None:
+        """Write what is queued; what cannot be written is lost, and counted."""
+        self._closed = True
+        await self.flush()
+        if self._queue:
+            _logger.error("the ledger lost %d requests: the store cannot be written", len(self._queue))
+            self.dropped += len(self._queue)
+            self._queue.clear()
+
+    def _begin(self) -> None:
+        self._timer = None
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if task.cancelled() or self._closed:
+            return
+        if self._queue:
+            delay = RETRY_SECONDS if self.failing else DELAY
+            self._timer = task.get_loop().call_later(delay, self._begin)
+
+    async def _run(self) -> None:
+        while self._queue:
+            batch = list(islice(self._queue, MOST_ROWS))
+            try:
+                await self._write(batch)
+            except Exception as error:  # noqa: BLE001  whatever it is: rows wait, and are written one by one
+                if not self.failing:
+                    _logger.error("the ledger cannot be written, rows wait: %s", whereabouts(error))  # noqa: TRY400  no texts
+                self.failing = True
+                return
+            for _ in batch:
+                self._queue.popleft()
+            if self.failing:
+                _logger.info("the ledger is written again")
+            self.failing = False
+            if len(self._queue) < MOST_ROWS and not self._closed:
+                break
+        await self._prune()
+
+    async def _write(self, batch: Sequence[tuple[RequestLog, float, float]]) -> None:
+        try:
+            self.written += await self._store.within(self._database.write(self._add(batch, again=self.failing)))
+        except Exception:
+            if not self.failing:
+                raise
+            await self._write_each(batch)
+
+    async def _write_each(self, batch: Sequence[tuple[RequestLog, float, float]]) -> None:
+        """Write rows of which one may be what cannot be written.
+
+        Raises:
+            StoreError: the store itself fails.
+        """
+        await self._store.within(self._database.read(_nothing()))
+        for one in batch:
+            try:
+                self.written += await self._store.within(self._database.write(self._add((one,), again=True)))
+            except Exception as error:  # noqa: BLE001  the store is well, so it is the row
+                self.dropped += 1
+                _logger.error("the ledger lost request %s: %s", one[0].request_id, whereabouts(error))  # noqa: TRY400  as above
+
+    def _add(self, batch: Sequence[tuple[RequestLog, float, float]], *, again: bool) -> Steps[int]:
+        rows = [request_row(record, ended, now, self.dialects) for record, ended, now in batch]
+        if again:
+            known = yield from queries.known([row.id for row in rows])
+            rows = [row for row in rows if row.id not in known]
+        if rows:
+            yield from queries.add(rows)
+        return len(rows)
+
+    async def _prune(self) -> None:
+        now = self._store.now()
+        if now - self._pruned < PRUNE_SECONDS or self._closed:
+            return
+        self._pruned = now
+        before = now - self._settings.max_age_days * DAY
+        sums_before = now - self._settings.usage_max_age_days * DAY
+        try:
+            while await self._store.within(self._database.write(queries.prune(before, sums_before, PRUNE_BATCH))):
+                pass
+        except StoreError as error:
+            _logger.error("old rows of the ledger are not deleted: %s", error)  # noqa: TRY400  no texts
+
+
+def _nothing() -> Steps[int]:
+    yield queries.CHECK
+    return 0

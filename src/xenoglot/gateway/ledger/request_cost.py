@@ -1,0 +1,139 @@
+"""Cost of requests: rows of the operator first, then the table of `genai-prices`. An unknown price gives no cost.
+
+Theory of operation. To find a model in the table takes about a millisecond, so what was found is kept: as rates where
+the prices are linear, which they nearly always are; else the table is asked for each request. Prices may depend on the
+time of day, so they are looked up again after a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.features.extra_usage import NO_EXTRA, ExtraUsage
+from xenoglot.codec.glob import matches
+from xenoglot.dialect_registry import get
+from xenoglot.gateway.config.ledger import amount
+from xenoglot.gateway.observability.request_log import RequestCost
+from xenoglot.providers.costs import Prices
+from xenoglot.providers.rates import OWN, Rates, micro_units, per_search, per_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.gateway.config.ledger import PriceSettings
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.observability.request_log import RequestLog
+    from xenoglot.model.response import Usage
+
+QUARTER: Final = 900
+MOST_MODELS: Final = 1024
+"""Models whose prices are kept."""
+
+
+class PriceList:
+    """The prices of the upstreams of `config`. `now` gives Unix seconds."""
+
+    def __init__(self, config: Config, now: Callable[[], float], prices: Prices | None = None) -> None:
+        self._own = [(row, _rates(row)) for row in config.prices]
+        self._providers = {name: upstream.provider for name, upstream in config.upstreams.items()}
+        self._table = prices or Prices()
+        self._now = now
+        self._found: dict[tuple[str, str], Rates | None] = {}
+        self._until = 0.0
+        """When prices are looked up again."""
+
+    def load(self) -> None:
+        """Load the table now, which takes some hundred milliseconds; it may be called in a thread."""
+        self._table.load()
+
+    def cost(self, record: RequestLog) -> RequestCost | None:
+        """Return the cost of a request whose usage is known; `None` if it has none, or its price is unknown."""
+        usage, upstream, model = record.usage, record.backend, record.target
+        if usage is None or upstream is None or model is None or record.local:
+            return None
+        rates = self._rates_of(upstream, model)
+        counts = counts_of(usage)
+        if rates is not None:
+            cost = rates.cost(counts)
+            if cost is None or rates.source == OWN or not _has_parts(usage):
+                return None if cost is None else RequestCost(cost, rates.currency, rates.source)
+        return self._listed(usage, upstream, model)
+
+    def _rates_of(self, upstream: str, model: str) -> Rates | None:
+        now = self._now()
+        if now >= self._until or len(self._found) >= MOST_MODELS:
+            self._found.clear()
+            self._until = (now // QUARTER + 1) * QUARTER
+        key = (upstream, model)
+        if key not in self._found:
+            self._found[key] = self._find(upstream, model, now)
+        return self._found[key]
+
+    def _find(self, upstream: str, model: str, now: float) -> Rates | None:
+        for row, rates in self._own:
+            if row.upstream in (None, upstream) and matches(row.model, model):
+                return rates
+        if (provider := self._providers.get(upstream)) is None:
+            return None  # a server of the operator's own: what its models are called says nothing of their price
+        return self._table.rates(model, provider=provider, at=datetime.fromtimestamp(now, UTC))
+
+    def _listed(self, usage: Usage, upstream: str, model: str) -> RequestCost | None:
+        """Return the cost by a price that is not linear, or with parts that rates do not know."""
+        provider = self._providers.get(upstream)
+        if provider is None:
+            return None
+        at = datetime.fromtimestamp(self._now(), UTC)
+        cost = self._table.cost(usage, model, provider=provider, at=at)
+        if cost is None:
+            return None
+        details = extra_of(usage)
+        total = micro_units(cost.total)
+        if details.extra_input or details.extra_output:
+            more = type(usage)(input_tokens=details.extra_input or 0, output_tokens=details.extra_output or 0)
+            extra = self._table.cost(more, model, provider=provider, at=at)
+            if extra is None:
+                return None
+            total += micro_units(extra.total)
+        return RequestCost(total, cost.currency, cost.source)
+
+
+def counts_of(usage: Usage) -> dict[str, int | None]:
+    """Return the counts of usage by the names that they have in the ledger."""
+    details = extra_of(usage)
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "reasoning": usage.reasoning,
+        "audio_in": usage.input_audio,
+        "audio_out": usage.output_audio,
+        "searches": details.searches,
+        "extra_input": details.extra_input,
+        "extra_output": details.extra_output,
+    }
+
+
+def extra_of(usage: Usage) -> ExtraUsage:
+    """Return the counts of usage that only its dialect knows."""
+    extra = usage.extra
+    find = None if extra is None or not extra.fields else get(extra.dialect).extra_usage
+    return NO_EXTRA if find is None or extra is None else find(extra.fields)
+
+
+def _has_parts(usage: Usage) -> bool:
+    """Whether usage reports parts of the cached input that have prices of their own."""
+    parts = usage.extra.fields.get("cache_creation") if usage.extra is not None else None
+    return isinstance(parts, dict) and bool(parts.get("ephemeral_1h_input_tokens"))
+
+
+def _rates(row: PriceSettings) -> Rates:
+    return Rates(
+        input=per_token(amount(row.input)),
+        output=per_token(amount(row.output)),
+        cache_read=per_token(amount(row.cache_read)),
+        cache_write=per_token(amount(row.cache_write)),
+        searches=per_search(amount(row.searches)),
+        currency=row.currency,
+    )

@@ -1,0 +1,208 @@
+"""The recorder: every request once, whatever the store does; the queue is bounded, and what it drops is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from xenoglot.errors import FailureError
+from xenoglot.gateway.config.ledger import LedgerSettings
+from xenoglot.gateway.ledger import recorder as recording
+from xenoglot.gateway.ledger.recorder import RequestRecorder
+from xenoglot.gateway.observability.request_log import RequestCost, RequestLog
+from xenoglot.model.response import Usage
+from xenoglot.store.ledger import queries
+from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
+from xenoglot.store.records import StoreError
+from xenoglot.store.sqlite import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from xenoglot.store.ledger.rows import RequestRow
+    from xenoglot.store.queries import Steps
+
+T = TypeVar("T")
+NOW = 1_000_000.0
+USED = Usage(input_tokens=10, output_tokens=2)
+
+
+class FlakyStore(Memory):
+    """A store in memory that fails while `broken`; once it commits, and then fails, if it is `forgetful`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken = self.forgetful = False
+
+    async def write(self, steps: Steps[T]) -> T:
+        """Write, unless broken."""
+        if self.broken:
+            raise StoreError("broken")
+        made = await super().write(steps)
+        if self.forgetful:
+            self.forgetful = False
+            raise StoreError("the connection broke after the commit")
+        return made
+
+    async def read(self, steps: Steps[T]) -> T:
+        """Read, unless broken."""
+        if self.broken:
+            raise StoreError("broken")
+        return await super().read(steps)
+
+
+class Keeper:
+    """A store as the recorder has it, without deadlines."""
+
+    def __init__(self) -> None:
+        self.store = FlakyStore()
+        self.now: Callable[[], float] = lambda: NOW
+
+    async def within(self, asked: Awaitable[int]) -> int:
+        """Wait for it."""
+        return await asked
+
+    async def rows(self) -> list[RequestRow]:
+        """Return all rows."""
+        return await self.store.read(queries.requests(RequestFilter(limit=1000)))
+
+    async def total(self) -> int:
+        """Return how many requests the sums have."""
+        return sum(row["requests"] for row in await self.store.read(queries.usage((), UsageFilter())))
+
+
+@pytest.fixture
+async def keeper() -> AsyncGenerator[Keeper]:
+    """Give an empty store."""
+    made = Keeper()
+    yield made
+    await made.store.aclose()
+
+
+def record(number: int, **more: object) -> RequestLog:
+    made = RequestLog(f"req_{number}", "POST", 0.0, float, model="m", usage=USED)
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+async def emptied(recorder: RequestRecorder) -> None:
+    """Wait until nothing waits; the recorder does it by itself."""
+    while recorder.waiting:  # noqa: ASYNC110  it has no event, as nothing in the gateway waits for it
+        await asyncio.sleep(0)
+
+
+async def test_a_row_has_what_the_log_has(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    recorder.dialects = {"large": "chat"}
+    recorder.add(
+        record(
+            1, backend="large", target="m1", tries=2, status=200, answered=0.25, stream=True, finish="stop",
+            cost=RequestCost(12, "USD", "own"), trace="t",
+        ),
+        1.5,
+    )  # fmt: skip
+    await recorder.aclose()
+    (row,) = await keeper.rows()
+    assert (row.id, row.at, row.upstream_dialect, row.ttfb_ms, row.total_ms) == ("req_1", NOW - 1.5, "chat", 250, 1500)
+    assert (row.input, row.output, row.cache_read, row.cost, row.currency) == (10, 2, None, 12, "USD")
+    assert (recorder.written, recorder.dropped, recorder.waiting) == (1, 0, 0)
+
+
+async def test_health_checks_and_lists_leave_no_row_but_refusals_do(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    recorder.add(record(1, model=None, status=200), 1.0)
+    recorder.add(record(2, model=None, status=401), 1.0)
+    await recorder.aclose()
+    assert [row.id for row in await keeper.rows()] == ["req_2"]
+
+
+async def test_rows_are_written_by_themselves(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "DELAY", 0.0)
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    for number in range(3):
+        recorder.add(record(number), 1.0)
+        await emptied(recorder)
+    assert await keeper.total() == recorder.written == 3
+    await recorder.aclose()
+
+
+async def test_many_rows_are_written_in_batches(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    for number in range(1203):
+        recorder.add(record(number), 1.0)
+    await recorder.aclose()
+    assert (recorder.written, await keeper.total()) == (1203, 1203)
+
+
+async def test_an_outage_costs_no_row_while_there_is_room(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "RETRY_SECONDS", 0.0)
+    recorder = RequestRecorder(keeper, LedgerSettings(queue=3))
+    keeper.store.broken = True
+    for number in range(5):
+        recorder.add(record(number), 1.0)
+    await recorder.flush()
+    assert (recorder.failing, recorder.waiting, recorder.dropped) == (True, 3, 2)
+    recorder.check()  # `ignore`: requests are answered
+    keeper.store.broken = False
+    await emptied(recorder)
+    assert {row.id for row in await keeper.rows()} == {"req_0", "req_1", "req_2"}
+    assert not recorder.failing
+    await recorder.aclose()
+
+
+async def test_requests_are_refused_in_an_outage_if_the_operator_wants_that(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings(on_outage="refuse"))
+    recorder.check()
+    keeper.store.broken = True
+    recorder.add(record(1), 1.0)
+    await recorder.flush()
+    with pytest.raises(FailureError, match="service unavailable"):
+        recorder.check()
+    keeper.store.broken = False
+    await recorder.flush()
+    recorder.check()
+    await recorder.aclose()
+
+
+async def test_a_commit_that_was_not_confirmed_is_not_repeated(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    keeper.store.forgetful = True
+    recorder.add(record(1), 1.0)
+    await recorder.flush()
+    recorder.add(record(2), 1.0)
+    await recorder.aclose()
+    assert await keeper.total() == 2
+    assert {row.id for row in await keeper.rows()} == {"req_1", "req_2"}
+
+
+async def test_one_row_that_cannot_be_written_costs_no_other(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    for number, tokens in enumerate((1, 2**70, 3)):  # no column holds so many
+        recorder.add(record(number, usage=Usage(input_tokens=tokens, output_tokens=1)), 1.0)
+    await recorder.flush()
+    await recorder.aclose()
+    assert {row.id for row in await keeper.rows()} == {"req_0", "req_2"}
+    assert (recorder.written, recorder.dropped) == (2, 1)
+
+
+async def test_what_cannot_be_written_at_the_end_is_counted(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    recorder.add(record(1), 1.0)
+    keeper.store.broken = True
+    await recorder.aclose()
+    assert (recorder.dropped, recorder.waiting) == (1, 0)
+
+
+async def test_old_rows_are_deleted(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings(max_age_days=1.0))
+    recorder.add(record(1), 1.0)
+    await recorder.flush()
+    keeper.now = lambda: NOW + 2 * 86_400
+    recorder.add(record(2), 1.0)
+    await recorder.flush()
+    assert [row.id for row in await keeper.rows()] == ["req_2"]
+    assert await keeper.total() == 2
+    await recorder.aclose()
