@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LONGEST_LINE: Final = 64
 LONGEST_WAIT_SECONDS: Final = 300.0
 LINGER_SECONDS: Final = 2.0
-"""How long the runtime may go on with a request that was broken off, at worst (it is reading a prompt)."""
+"""How long the runtime may continue a cancelled request, at worst (it is reading a prompt)."""
 
 USUAL_RUN_SECONDS: Final = 5.0
 """How long a request is taken to run before any has: an answer of a few hundred tokens on two cores."""
@@ -32,7 +32,7 @@ NEWS: Final = 0.2
 """How much the latest request counts in the mean of how long they run."""
 
 RETRY_SECONDS: Final = (1.0, 60.0)
-"""The shortest and the longest time that anybody is told to wait: clients sleep for whatever they are told."""
+"""The shortest and the longest `retry-after`, because clients sleep as long as requested."""
 
 
 class QueueCounts(Struct, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ class Admission:
             self._call()  # it may have been the one that the others waited behind
 
     def _fits(self, ticket: Ticket, capacity: int) -> bool:
-        """Whether there is room; a lone request always has it: its size was checked against the whole context."""
+        """Whether there is capacity; a lone request always fits: its size was checked against the context."""
         if not self._used_slots:
             return True
         return self._used_slots + ticket.slots <= self._slots and self._used_tokens + ticket.tokens <= capacity

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from xenoglot.model.tokens import TextRequest, TokenizerInfoRequest, TokensRequest
 
 STREAMED: Final = {"stream": True, "return_progress": True, "response_fields": RESPONSE_FIELDS}
-"""Progress is asked for because the runtime sees a closed connection only when it has something to say."""
+"""Progress is requested because the runtime notices a closed connection only when it writes."""
 
 
 class _Job(Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ class Engine:
         """Load the model now, so that the first request does not wait for it.
 
         Raises:
-            EngineError: the model cannot be loaded; the message says what to do.
+            EngineError: the model cannot be loaded; the message has the remedy.
         """
         await self._process.ready()
 
@@ -218,7 +218,7 @@ class Engine:
         await self._process.stop()
 
     async def _best(self, call: Call, wanted: int) -> EventAnswer:
-        """Make more answers than are wanted, and choose among them when all are there."""
+        """Generate more answers than requested, and choose among them when all are complete."""
         if wanted > self._settings.slots:
             raise refused("$.best_of", f"found {wanted}, expected at most {self._settings.slots}")
         made = await self._answer(replace(call, request=of_several(call.request, wanted)))
@@ -229,7 +229,7 @@ class Engine:
         return _known(list(unfold(best(response, call.request.sampling))))
 
     async def _echo(self, request: Request, tokens: list[int], facts: RuntimeProperties) -> Text | None:
-        """Return what the answer begins with, if that is asked for; weighed, if that is too."""
+        """Return the echoed prompt, if requested; with log probabilities, if those are too."""
         prompt, sampling = request.prompt, request.sampling
         if prompt is None or not prompt.echo or request.messages:
             return None
@@ -347,7 +347,7 @@ class _Run:
 
 
 async def _whole(run: _Run) -> EventAnswer:
-    """Return the answer when all of it is there, with what is known at its end alone."""
+    """Return the answer when it is complete, with the facts that are known only at its end."""
     async with aclosing(run):
         response = fold([event async for batch in run.batches() for event in batch])
     if isinstance(response, Failure):
@@ -356,7 +356,7 @@ async def _whole(run: _Run) -> EventAnswer:
 
 
 def _known(events: Sequence[Event]) -> EventAnswer:
-    """Return an answer that is there already."""
+    """Return an answer that is already complete."""
     batches = _once(events)
     return EventAnswer(batches=batches, aclose=batches.aclose)
 

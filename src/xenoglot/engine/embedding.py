@@ -48,11 +48,11 @@ MOST_INPUTS: Final = 2048
 
 AT_ONCE: Final = 32
 TOKENS_AT_ONCE: Final = 2048
-"""Texts that the runtime is given at a time, and their tokens together: about a second's work, which it does to its end
-even for a client that has left. Behind it others get their turn."""
+"""Texts that the runtime is given at a time, and their tokens together: about a second's work, which it completes
+even for a client that has disconnected. After it others get their turn."""
 
 LONGEST_TEXT: Final = 1024
-"""Tokens of a text at most, whatever the weights say: memory for all of them is taken at the start."""
+"""Tokens of a text at most, whatever the weights allow: memory for all of them is allocated at the start."""
 
 SHORTENED: Final = ("embeddinggemma", "mxbai-embed-large-v1", "nomic-embed-text-v1.5", "qwen3-embedding")
 """Parts of the names of models that were trained so that the beginning of a vector is a vector (Matryoshka, 2022:
@@ -114,10 +114,10 @@ class EmbeddingEngine:
         raise FailureError(Failure(kind="unsupported", message=message, param="$.model"))
 
     async def count(self, call: Call) -> None:
-        """Return nothing: of what it cannot be asked there is nothing to count."""
+        """Return `None`: it has no prompts to count."""
 
     def measures(self) -> EngineMetrics:
-        """Return what it has done so far; requests are counted in pieces, as the runtime is asked."""
+        """Return what it has done so far; requests are counted in pieces, as they are sent to the runtime."""
         queue, finding = self._admission.queue, self._finding
         found = finding is not None and finding.done() and not finding.cancelled() and finding.exception() is None
         starts = finding.result().starts if found and finding is not None else 0
@@ -170,7 +170,7 @@ class EmbeddingEngine:
         return [*map(_unpacked, packed)]
 
     def _sized(self, vector: Vector, dimensions: int | None) -> Vector:
-        """Return the vector at the length that is asked for.
+        """Return the vector at the requested length.
 
         Raises:
             FailureError: it is not made to be shortened, or is not that long.
@@ -210,7 +210,7 @@ def normal(vector: Vector) -> Vector:
 
 
 def _check(request: EmbeddingRequest) -> None:
-    """Refuse what no runtime need be asked for."""
+    """Refuse requests that no runtime accepts."""
     if len(request.inputs) > MOST_INPUTS:
         raise refused("$.input", f"found {len(request.inputs)} texts, expected at most {MOST_INPUTS}")
     for index, one in enumerate(request.inputs):

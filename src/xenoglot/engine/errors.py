@@ -15,9 +15,9 @@ from xenoglot.model.failure import Failure
 
 
 class EngineError(XenoglotError):
-    """The embedded model cannot be used now; the text is one line and says what to do.
+    """The embedded model cannot be used now; the text is one line with the remedy.
 
-    `detail` holds what the installer or the runtime said. It may name paths and hosts of this machine, so it is for
+    `detail` is the output of the installer or the runtime. It may name paths and hosts of this machine, so it is for
     the operator's log and terminal, never for a client.
     """
 
@@ -48,7 +48,7 @@ RESTART_SECONDS = 1.0
 
 CRASHED = Failure(
     kind="overloaded",
-    message="service unavailable: the embedded model's process ended while it answered; it restarts, so try again",
+    message="service unavailable: the embedded model's process ended while it answered; it restarts, so retry",
     retry_after=RESTART_SECONDS,
 )
 BROKEN = Failure(kind="internal", message="internal error: the embedded model failed on this request")

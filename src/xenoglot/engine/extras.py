@@ -84,7 +84,7 @@ def _without(extra: Extra | None, names: Collection[str]) -> Extra | None:
 
 
 def apply_extras(request: Request) -> Request:
-    """Return the request with what its unknown fields say in the fields of the model, where these can say it.
+    """Return the request with its unknown fields moved to fields of the model, if there are any for them.
 
     That is a JSON Schema of the answer, the most tokens of it, and whether to think.
 
@@ -101,7 +101,7 @@ def apply_extras(request: Request) -> Request:
 
 
 def templated(request: Request) -> Request:
-    """Return the request with what `chat_template_kwargs` says of thinking; all else in it stays where it is.
+    """Return the request with the reasoning setting in `chat_template_kwargs`; everything else in it stays.
 
     Raises:
         FailureError: it is no object, or the switch in it is neither on nor off.
@@ -125,10 +125,11 @@ def templated(request: Request) -> Request:
 
 
 def continued(request: Request) -> Request:
-    """Return the request without the fields that ask for what is done anyway: a last turn of the assistant goes on.
+    """Return the request without fields for the default behaviour: a last turn of the assistant is continued.
 
     Raises:
-        FailureError: the last turn is to go on, and is not the assistant's; or it is to go on and to be followed.
+        FailureError: the last turn is to be continued, and is not the assistant's; or it is to be continued and
+            followed.
     """
     fields = fields_of(request)
     goes_on, opens = fields.get(GOES_ON), fields.get(OPENS)

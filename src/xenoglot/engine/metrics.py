@@ -57,7 +57,7 @@ class MetricsSource(Protocol):
     """A backend that has these metrics."""
 
     def measures(self) -> EngineMetrics:
-        """Return them; asks nobody and never waits."""
+        """Return them, without a request to the runtime."""
         ...
 
 
@@ -103,7 +103,7 @@ def _sum(total: Timings, one: Timings) -> Timings:
 
 
 def _mean(before: float | None, tokens: int, milliseconds: float) -> float | None:
-    """Return the mean of tokens per second with one more answer in it; one that took no time tells nothing."""
+    """Return the mean of tokens per second with one more answer in it; one that took no time is ignored."""
     if not tokens or milliseconds <= 0:
         return before
     rate = tokens * MILLISECONDS / milliseconds

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Sampling
 
 DEFAULT_MAX_TOKENS: Final = 1024
-"""The longest answer where the request does not say; half a minute on two cores."""
+"""Default length of an answer; half a minute on two cores."""
 
 DEFAULTS: Final[dict[str, float]] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "min_p": 0.05}
-"""What holds where the request does not say. The likeliest word each time: a small model is at its best there, and the
+"""Default settings. The likeliest word each time: a small model is at its best there, and the
 same question gets the same answer. `min_p` cuts the tail that makes a small model talk nonsense once it is warmer."""
 
 SEVERAL_TEMPERATURE: Final = 0.8
-"""The temperature of more than one answer (`n`) where none is said: at 0 they would all be the same."""
+"""The default temperature of more than one answer (`n`): at 0 they would all be the same."""
 
 RANGES: Final[dict[str, tuple[float, float]]] = {
     "max_tokens": (1, 2**53),
@@ -77,7 +77,7 @@ def completion_fields(sampling: Sampling, facts: RuntimeProperties, slots: int) 
 
 
 def wants_logprobs(sampling: Sampling) -> bool:
-    """Return whether the answer must say how likely its words were."""
+    """Return whether the answer needs log probabilities."""
     return bool(sampling.logprobs or sampling.top_logprobs)
 
 

@@ -198,7 +198,7 @@ async def test_refuses_at_once_when_the_rest_is_longer_than_the_patience(make: M
     await crash(engine)
     error = await refusal(engine, 0.25)
     assert isinstance(error, UnavailableError)
-    assert (str(error), error.retry_after) == ("the embedded model is resting after a crash; try again", 0.5)
+    assert (str(error), error.retry_after) == ("the embedded model is restarting after a crash; retry later", 0.5)
     assert time.naps == [0.0]
 
 
@@ -206,7 +206,7 @@ async def test_patience_ends_while_it_loads_and_the_load_goes_on(make: Make) -> 
     engine = make()
     error = await refusal(engine, 0.0)
     assert isinstance(error, UnavailableError)
-    assert str(error) == "the embedded model is still being loaded; try again"
+    assert str(error) == "the embedded model is still being loaded; retry later"
     assert engine.health().state == "starting"
     await engine.ready(LONG)
     assert engine.health().starts == 1

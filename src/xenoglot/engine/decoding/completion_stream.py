@@ -109,7 +109,7 @@ class CompletionDecoder:
         self._predicted = [0] * len(plan.speeches)
         self._open = set(range(len(plan.speeches)))
         self.timings: list[Timings] = []
-        """What the runtime said of the candidates that have come to their end."""
+        """The runtime's timings of the finished candidates."""
         self.extra = plan.extra
         """What the answer has in the client's dialect alone, with the timings of the first candidate so far."""
 

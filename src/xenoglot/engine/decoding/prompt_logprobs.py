@@ -44,13 +44,13 @@ async def prompt_logprobs(
 
 
 def logprob_of(likely: TokenLogprob, tops: int) -> Logprob:
-    """Return what the runtime told of a token."""
+    """Return the log probability of a token from the runtime."""
     top = tuple(Logprob(token=one.token, logprob=one.logprob, bytes=one.bytes) for one in likely.top_logprobs[:tops])
     return Logprob(token=likely.token, logprob=likely.logprob, bytes=likely.bytes, top=top)
 
 
 async def _look_up(before: list[int], token: int, runtime: Runtime, facts: RuntimeProperties) -> TokenLogprob:
-    """Return what is told of `token` among the likeliest at its place, or where it is not, among all."""
+    """Return the entry of `token` among the likeliest at its place, or otherwise among all."""
     (whole, *_) = await runtime.tokens_of_content(_WHOLE)
     for count in (min(_LIKELIEST, facts.vocabulary), facts.vocabulary):
         told = await runtime.weigh(_fields(before, whole, count))

@@ -110,7 +110,7 @@ def _without_words(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _syntax(manner: ModelTraits, request: Request) -> Syntax:
-    """Return the family's row; without tools only its thoughts are looked for."""
+    """Return the family's row; without tools only its reasoning is parsed."""
     row = manner.syntax or Syntax(name="thoughts", title="thoughts", source="the chat template")
     row = replace(row, thoughts=() if manner.thoughts is None else (manner.thoughts,))
     return row if request.tools else replace(row, calls=(), slips=())

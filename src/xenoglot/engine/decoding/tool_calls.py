@@ -68,7 +68,7 @@ class ToolCallStage:
         return (), replace(finish, reason="tool_calls") if called else finish
 
     def _pass(self, text: str, events: list[Event]) -> str:
-        """Pass on what belongs to a call; return what comes behind its end."""
+        """Pass on what belongs to a call; return what comes after its end."""
         if self._value is None:
             return self._begin(text, events)
         found, rest = self._value.feed(text)

@@ -125,7 +125,7 @@ class _Following:
 
 
 def _likeliest(places: set[_Row]) -> int | None:
-    """Return the character that goes on in the most places."""
+    """Return the character that continues the most rows."""
     changes: dict[int, int] = {}
     for row in places:
         for low, high in _ranges(row[0]):
@@ -149,7 +149,7 @@ def _ranges(item: _Item) -> tuple[tuple[int, int], ...]:
 
 
 def _after(row: _Row, code: int) -> _Row | None:
-    """Return what is left of a row behind a character; `None` where it does not go on with that."""
+    """Return the rest of a row after a character; `None` if it does not continue with that."""
     if not any(low <= code <= high for low, high in _ranges(row[0])):
         return None
     first = row[0]

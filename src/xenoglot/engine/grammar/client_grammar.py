@@ -29,7 +29,7 @@ MOST_TIMES: Final = 4 * MOST_REPEATED
 """The sum of all repetitions with a bound: the runtime writes each of them out."""
 
 MOST_STACKED: Final = 4
-"""Repetitions right behind each other, `a?*`: each is one level of nesting."""
+"""Repetitions right after each other, `a?*`: each is one level of nesting."""
 
 _TOKEN: Final = re.compile(
     r"""(?:[ \t\r\n]|\#[^\n]*)*(?:
@@ -50,7 +50,7 @@ _ESCAPES: Final = {"n": 0x0A, "r": 0x0D, "t": 0x09}
 
 
 class ClientGrammarError(ValueError):
-    """The grammar is invalid or too large; the message says where."""
+    """The grammar is invalid or too large; the message has the place."""
 
 
 class _Leaf(Struct, frozen=True):
@@ -266,7 +266,7 @@ class _Waiting(Struct):
 class _EmptyRules:
     """The rules that match nothing at all, among other texts: each part of a grammar is looked at once.
 
-    What waits for a rule is told once the rule is found to be empty, so the order of the rules costs nothing.
+    Rules that wait for a rule are visited once it is found to be empty, so the order of the rules costs nothing.
     """
 
     def __init__(self, bodies: Mapping[str, _Node]) -> None:

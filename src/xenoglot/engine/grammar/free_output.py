@@ -21,7 +21,7 @@ line, or before all words."""
 
 LINE_LENGTH: Final = 400
 SHORTEST_LINE: Final = 20
-"""Characters of a line of a bounded thought: a quarter of it, within these."""
+"""Characters of a line of bounded reasoning: a quarter of it, within these."""
 MOST_LINES: Final = 1000
 
 SURROGATES: Final = (0xD800, 0xDFFF)
@@ -56,7 +56,7 @@ def _states(rules: GrammarRules, marker: str, then: str) -> list[str]:
 
 
 def _words_until_at_start(rules: GrammarRules, marker: str, then: str) -> str:
-    """Return the rule for words whose marker counts only before them, behind blanks."""
+    """Return the rule for text with a marker only at its start, after white space."""
     names, anything = [rules.reserve() for _ in marker], _anything(rules)
     for state, (name, character) in enumerate(zip(names, marker, strict=True)):
         on = [f"{literal(character)} {names[state + 1] if state + 1 < len(marker) else then}"]
@@ -72,15 +72,15 @@ def _anything(rules: GrammarRules) -> str:
 
 
 def words_not_from(rules: GrammarRules, characters: Iterable[str]) -> str:
-    """Return the expression for any words that do not begin with one of `characters`, or with blanks."""
+    """Return the expression for any text that does not begin with one of `characters`, or with white space."""
     return f"({one_of(all_but({*characters, ' ', chr(10)}))} {_anything(rules)} | {NOTHING})"
 
 
 def thought(rules: GrammarRules, opened: str, close: str, longest: int) -> str:
-    """Return the expression for a thought of about `longest` characters at most: `opened`, its lines, `close`.
+    """Return the expression for reasoning of about `longest` characters at most: `opened`, its lines, `close`.
 
-    A model that goes round in circles would never come to what it is to write. So that the bound needs no
-    look-ahead, the thought cannot hold the first two characters of its end.
+    A model that repeats itself would never reach its answer. So that the bound needs no
+    look-ahead, the reasoning cannot contain the first two characters of its end.
     """
     first, second = close[0], close[1]
     character = rules.shared(
@@ -107,11 +107,11 @@ STRING_LENGTH: Final = 512
 ITEMS: Final = 32
 """Items of an array, or members of an object, without a bound."""
 DEPTH: Final = 4
-"""How deep a value is nested of which the schema says nothing."""
+"""Nesting of a value without a schema."""
 
 
 def written(value: JSON) -> str:
-    """Return `value` as JSON with blanks after `:` and `,`: small models read and write it best that way."""
+    """Return `value` as JSON with spaces after `:` and `,`: small models read and write it best that way."""
     return json.dumps(value, ensure_ascii=False)
 
 

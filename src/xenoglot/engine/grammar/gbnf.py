@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_RULES: Final = 4000
 LONGEST_TEXT: Final = 256 * 1024
-"""A grammar is read anew for each request; one of this size takes the runtime a few milliseconds."""
+"""A grammar is parsed for each request; one of this size takes the runtime a few milliseconds."""
 
 MOST_REPEATED: Final = 2000
 """The runtime refuses to repeat anything more often."""
@@ -90,7 +90,7 @@ class GrammarRules:
         return self.define(self.reserve(), expression)
 
     def shared(self, name: str, expression: str) -> str:
-        """Write the rule `name` unless it is there; return the name."""
+        """Write the rule `name` unless it exists; return the name."""
         return name if name in self._rules else self.define(name, expression)
 
     @property

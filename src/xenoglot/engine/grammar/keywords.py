@@ -56,7 +56,7 @@ def wrong(path: str, found: JSON, expected: str) -> NoReturn:
 
 
 def types(schema: JSONObject, path: str) -> list[str]:
-    """Return the types that are allowed; `any` where nothing tells."""
+    """Return the types that are allowed; `any` without a restriction."""
     if "type" not in schema:
         return next(([kind] for keyword, kind in HINTS.items() if keyword in schema), ["any"])
     said = schema["type"]
@@ -99,7 +99,7 @@ def schemas(schema: JSONObject, keyword: str, path: str) -> list[JSON]:
 
 
 def text(schema: JSONObject, keyword: str, path: str) -> str | None:
-    """Return a string, where the schema says it."""
+    """Return a string, if the schema has it."""
     said = schema.get(keyword)
     if said is not None and not isinstance(said, str):
         wrong(f"{path}.{keyword}", said, "a string")
@@ -107,7 +107,7 @@ def text(schema: JSONObject, keyword: str, path: str) -> str | None:
 
 
 def bounds(schema: JSONObject, least: str, most: str, path: str) -> tuple[int, int | None]:
-    """Return how few and how many, where the schema says it."""
+    """Return the least and the most, if the schema has them."""
     return _count(schema, least, path) or 0, _count(schema, most, path)
 
 
@@ -119,7 +119,7 @@ def interval(schema: JSONObject, path: str) -> Interval:
 
 
 def number(schema: JSONObject, keyword: str, path: str) -> Decimal | None:
-    """Return a number, where the schema says it."""
+    """Return a number, if the schema has it."""
     said = schema.get(keyword)
     if said is None:
         return None
@@ -131,7 +131,7 @@ def number(schema: JSONObject, keyword: str, path: str) -> Decimal | None:
 def _limit(
     schema: JSONObject, keyword: str, exclusive: str, tighter: Callable[[Decimal, Decimal], Decimal], path: str
 ) -> tuple[Decimal | None, bool]:
-    """Return a bound, and whether it is itself outside; draft 4 says that with a boolean."""
+    """Return a bound, and whether it is itself outside; draft 4 has a boolean for that."""
     bound = number(schema, keyword, path)
     if isinstance(schema.get(exclusive), bool):
         return bound, schema[exclusive] is True

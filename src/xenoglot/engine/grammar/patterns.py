@@ -39,7 +39,7 @@ LONGEST: Final = 1000
 
 
 class PatternError(ValueError):
-    """The expression is invalid, or has no equivalent grammar; the message says which."""
+    """The expression is invalid, or has no equivalent grammar, as the message states."""
 
 
 class Matched(Struct, frozen=True):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 Unheld: TypeAlias = Callable[[str, str], None]
-"""Told of a keyword that the grammar does not hold: its path, and its name."""
+"""Called for a keyword that the grammar does not enforce, with its path and its name."""
 
 ANNOTATIONS: Final = frozenset(
     {
@@ -33,13 +33,13 @@ ANNOTATIONS: Final = frozenset(
         "writeOnly",
     }
 )
-"""Keywords that say nothing of what is valid."""
+"""Keywords without an effect on validity."""
 
 LONGEST_CHAIN: Final = 32
 
 
 def constraints(schema: JSONObject, *besides: str) -> JSONObject:
-    """Return what a schema says of what is valid, `besides` left out."""
+    """Return the keywords of a schema that restrict values, without `besides`."""
     return {key: value for key, value in schema.items() if key not in ANNOTATIONS and key not in besides}
 
 
@@ -64,7 +64,7 @@ def resolve(document: JSON, reference: JSON, path: str) -> JSON:
 
 
 def followed(document: JSON, schema: JSON, path: str, unheld: Unheld) -> JSON:
-    """Return what a schema says that may only refer to another one.
+    """Return a schema with its reference resolved.
 
     Raises:
         FailureError: the chain of references does not end.
@@ -78,7 +78,7 @@ def followed(document: JSON, schema: JSON, path: str, unheld: Unheld) -> JSON:
 
 
 def merged(one: JSON, other: JSON, path: str, unheld: Unheld) -> JSON:
-    """Return the schema of what is valid for both; where that cannot be said, the first stands, and `unheld` hears."""
+    """Return the schema of what is valid for both; if there is none, the first is used, and `unheld` is called."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return other if one is True else one if other is True else False
     whole = dict(one)
@@ -107,7 +107,7 @@ def _closed(properties: JSON, schema: JSONObject) -> JSON:
 
 
 def _both(key: str, one: JSON, other: JSON, path: str, unheld: Unheld) -> JSON:
-    """Return the value of a keyword that holds what both say."""
+    """Return the value of a keyword that enforces both."""
     if key in ("items", "additionalProperties"):
         return merged(one, other, path, unheld)
     if key == "properties" and isinstance(one, dict) and isinstance(other, dict):
@@ -145,4 +145,4 @@ JOINED: Final[dict[str, Callable[[JSON, JSON], JSON]]] = {
     **dict.fromkeys(("minimum", "minLength", "minItems", "minProperties"), max),
     **dict.fromkeys(("maximum", "maxLength", "maxItems", "maxProperties"), min),
 }
-"""How what two schemas say of a keyword becomes one."""
+"""How the values of a keyword in two schemas are merged."""

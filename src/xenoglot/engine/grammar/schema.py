@@ -78,7 +78,7 @@ FORMATS: Final = {
     "ipv4": r"^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])$",
     "uuid": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
 }
-"""Formats that are held, each as a pattern of texts that have it (not all that have it). Others say nothing to us, as
+"""Formats that are held, each as a pattern of texts that have it (not all that have it). Others are ignored, as
 the standard allows."""
 
 
@@ -139,7 +139,7 @@ class SchemaGrammar:
         return self._rules.add(either(self._typed(schema, kind, path) for kind in types(schema, path)))
 
     def _reference(self, schema: JSONObject, path: str) -> str:
-        """Return the rule of what is referred to; one that refers to itself on the way finds the name there."""
+        """Return the rule of a reference; a recursive one finds its own name."""
         reference = schema["$ref"]
         target = resolve(self._document, reference, f"{path}.$ref")
         if others := constraints(schema, "$ref"):
@@ -200,7 +200,7 @@ class SchemaGrammar:
 
     @contextmanager
     def _inside(self) -> Generator[None]:
-        """Behind a bracket a schema may come back to itself."""
+        """After a bracket a schema may refer to itself."""
         before, self._entered = self._entered, frozenset()
         yield
         self._entered = before
@@ -240,7 +240,7 @@ class SchemaGrammar:
             return f"({INTEGER if whole else NUMBER})"
         found = allowed.integers() if whole else allowed.numbers()
         if found is None:
-            raise refused(path, "no number is valid for it: its bounds leave no room")
+            raise refused(path, "no number is valid for it: its bounds exclude all")
         return found
 
     def _array(self, schema: JSONObject, path: str) -> str:

@@ -26,7 +26,7 @@ _ARGUMENTS: Final = '{"@": 0}'
 class CallFormat(Struct, frozen=True):
     """A format of tool calls: `lead`, a call, for each further call `joint` and the call, then `tail`.
 
-    Each is a sequence of literals with optional blanks between them. `spell` returns the text before and after the
+    Each is a sequence of literals with optional white space between them. `spell` returns the text before and after the
     arguments of a tool, by its name. `marker` is the text that starts calls inside other text, valid at its `place`; ""
     if only the first character of the answer can start them.
     """
@@ -50,7 +50,7 @@ PLAIN: Final = CallFormat(lead=(), joint=("\n",), tail=(), spell=_plain)
 def form_of(calls: CallSyntax) -> CallFormat | None:
     """Return the form that `calls` is; `None` where a grammar cannot hold a model to it.
 
-    The family's own writer is asked for one call and for two; how they differ tells where the parts begin and end.
+    The family's own writer writes one call and two; their difference shows where the parts begin and end.
     Arguments have to stand there as JSON, and the family's own reader has to find the call again.
     """
     one, two = (calls.payload.write([(name, _ARGUMENTS) for name in names]) for names in (_NAMES[:1], _NAMES))

@@ -100,7 +100,7 @@ MOST_UNTAUGHT_CALLS: Final = 4
 has not learnt to call does so soon."""
 
 CHARACTERS_PER_TOKEN: Final = 3
-"""Of a thought; a little less than in English, so that the bound comes before that of the answer."""
+"""For reasoning; a little less than in English, so that the bound comes before that of the answer."""
 
 TOOLS: Final = "You are a function calling assistant. You have these functions:"
 CALL: Final = 'Reply only with a JSON object {"name": <function name>, "arguments": <arguments object>}.'
@@ -136,7 +136,7 @@ def constrain(
 ) -> Constraint | None:
     """Return what holds the answer of `request` to its form; `None` where any words will do.
 
-    `manner` is how the model speaks. Where it thinks before it writes in a form, the thought may take half of the
+    `manner` has the model's formats. If it reasons before a constrained answer, the reasoning may take half of the
     `longest` answer, in tokens. Takes up to a tenth of a second for the largest schemas.
 
     Raises:
@@ -193,7 +193,7 @@ class _Constraining:
                 self._losses.approximated(f"$.tools[{index}]", "strict", why)
 
     def _formed(self) -> Constraint | None:
-        """Hold the words to the form of the output, if one is asked for."""
+        """Constrain the text to the form of the output, if one is requested."""
         if self._output is None:
             return None
         grammar = self._thoughtful(_value(self._rules, self._output, self._losses))
@@ -210,7 +210,7 @@ class _Constraining:
         return Constraint(self._rules.text(ways), tuple(branches), "\n".join(told))
 
     def _by_template(self, form: CallFormat, tools: dict[int, Tool]) -> Constraint:
-        """Have the model's own template tell of the tools, and hold it to the calls that it was trained to write."""
+        """Describe the tools with the model's own template, and constrain it to the calls of its training."""
         branches, calls = self._calls(form, tools)
         whole, told = _row(form.lead, calls), tuple(tools.values())
         if self._forced:
@@ -237,9 +237,9 @@ class _Constraining:
         return [branch for branch, _ in found], _row((), f"{one} {more}", form.tail)
 
     def _most(self, form: CallFormat) -> int:
-        """Return how many calls there may be, where nobody says whether several.
+        """Return the most calls, if the request does not set whether there may be several.
 
-        Whoever names a tool wants that call; and one that has not learnt to call says the same again, and no more.
+        A client that names a tool needs that call; a model that was not trained for calls would only repeat it.
         """
         choice, several = self._request.tool_choice, self._request.parallel_tool_calls
         named = choice is not None and choice.mode == "required" and len(choice.names) == 1
@@ -271,7 +271,7 @@ class _Constraining:
         return self._rules.text(f"{before if tags.implied else f'({before})?'} ({value})")
 
     def _free(self, form: CallFormat, calls: str) -> str:
-        """Return the grammar for free thoughts and words, in which the form's marker is the beginning of `calls`."""
+        """Return the grammar for free reasoning and text, in which the form's marker is the beginning of `calls`."""
         tags, words = self._manner.thoughts, words_until(self._rules, form.marker, calls, form.place)
         if tags is None:
             return self._rules.text(words)
@@ -280,7 +280,7 @@ class _Constraining:
 
 
 def _row(before: Sequence[str], middle: str, after: Sequence[str] = ()) -> str:
-    """Return the expression for an expression between literals; blanks may stand where none of them is one."""
+    """Return the expression for an expression between literals, with optional white space around visible ones."""
     started = [f"{literal(text)} {BLANKS if text.strip() else ''}" for text in before]
     ended = [f"{BLANKS if text.strip() else ''} {literal(text)}" for text in after]
     return " ".join([*started, middle, *ended])
@@ -306,7 +306,7 @@ def _offered(request: Request, choice: ToolChoice, losses: Losses) -> dict[int, 
 
 
 def _parameters(schema: JSON) -> JSON:
-    """Return the schema of a function's arguments, which are an object; none at all where nothing is said."""
+    """Return the schema of a function's arguments, which are an object; without a schema it has no properties."""
     if schema is None or schema == {}:
         return {"type": "object", "properties": {}}
     if not isinstance(schema, dict):
@@ -346,7 +346,7 @@ def _unheld(losses: Losses, where: str, *, strict: bool) -> Callable[[str, str],
 
 @contextmanager
 def _named(what: str, param: str) -> Generator[None]:
-    """Say of which schema a failure tells."""
+    """Add the schema to failures."""
     try:
         yield
     except FailureError as error:

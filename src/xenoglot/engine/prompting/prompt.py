@@ -40,9 +40,9 @@ class Prompt:
     async def tokens(
         self, losses: Losses, *, wanted: bool | None = None, ended: ReasoningSyntax | None = None
     ) -> list[int]:
-        """Return the prompt. A last turn of the assistant is left open for the model to go on.
+        """Return the prompt. A last turn of the assistant is left open for the model to continue.
 
-        `wanted` is whether the model is told to think, `ended` the tags of a thought that is over before it begins.
+        `wanted` is whether reasoning is turned on, `ended` the tags of reasoning that is closed before it begins.
         """
         await self._break()
         pieces = self._cut.split(await self._runtime.apply_template(self._said, self._tools, thinking=wanted))
@@ -84,7 +84,7 @@ class Prompt:
 
 
 def over(prompt: str, tags: ReasoningSyntax) -> str:
-    """Return what has to be added to a prompt so that the model's thought is over before it begins."""
+    """Return the end of a prompt that closes the model's reasoning before it begins."""
     end = prompt.rstrip()
     if end.endswith(tags.close):
         return ""

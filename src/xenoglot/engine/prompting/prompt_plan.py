@@ -113,7 +113,7 @@ class PromptPlanner:
 
 
 def wants_thoughts(request: Request) -> bool | None:
-    """Return whether the model is told to think, or not to; `None` where nothing is said."""
+    """Return whether reasoning is turned on or off; `None` if it is not set."""
     thinking = request.thinking
     if thinking is None or (thinking.mode is None and thinking.effort is None and thinking.budget_tokens is None):
         return None
@@ -137,7 +137,7 @@ def _unthinking(manner: ModelTraits) -> ModelTraits:
 
 
 def _said(request: Request, constraint: Constraint, losses: Losses) -> list[JSONObject]:
-    """Return the messages for the template: with calls where it is told of tools, else all in words."""
+    """Return the messages for the template: with calls if it gets tools, otherwise all as text."""
     if constraint.told:
         return messages(request, constraint.instructions, losses)
     said = turns(request, constraint.instructions, losses)

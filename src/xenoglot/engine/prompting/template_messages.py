@@ -27,7 +27,7 @@ _ID_LENGTH: Final = 9
 
 
 def messages(request: Request, instructions: str, losses: Losses) -> list[JSONObject]:
-    """Return the conversation; `instructions` are added to what the system says.
+    """Return the conversation; `instructions` are added to the system's text.
 
     Calls have results and results calls, as the chat dialect has it. Neighbours of one role become one, since many
     templates insist that the roles take turns.
@@ -52,7 +52,7 @@ def functions(tools: Iterable[Tool]) -> list[JSONObject]:
 
 
 def function(tool: Tool) -> JSONObject:
-    """Return one tool as a model is told of it: a custom one is a function of one string."""
+    """Return one tool in the form for models: a custom one is a function of one string."""
     parameters = PARAMETERS if tool.kind == "custom" else tool.parameters
     name = qualified(tool.name, tool.namespace)
     said: JSONObject = {"name": name, "description": tool.description, "parameters": parameters}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request, Role
 
 DEFAULT_SYSTEM: Final = "You are a helpful AI assistant."
-"""What the model is told where the client tells it nothing. The template's own sentence makes it answer in French."""
+"""The default system prompt. The template's own sentence makes it answer in French."""
 
 NAMELESS: Final = "the embedded model knows roles, not names"
 UNREADABLE: Final = "there is nothing in them that the embedded model can read: it reads text"
@@ -54,10 +54,10 @@ class TemplateTurn(Struct, frozen=True):
 
 
 def turns(request: Request, instructions: str, losses: Losses) -> list[TemplateTurn]:
-    """Return the conversation; `instructions` are added to what the system says.
+    """Return the conversation; `instructions` are added to the system's text.
 
-    Neighbours of one role become one turn, since many templates insist that the roles take turns. A call whose result
-    is there too is told with its result, in the user's turn: the form in which a model without tools understands it.
+    Neighbours of one role become one turn, since many templates insist that the roles take turns. A call with
+    a result is written with its result, in the user's turn: the form in which a model without tools understands it.
 
     Raises:
         FailureError: there is nothing in it that the model can read.
@@ -102,7 +102,7 @@ class _Piece(Struct, frozen=True):
 
 
 def _turn(role: str, pieces: list[_Piece]) -> TemplateTurn:
-    """Join neighbours; where results come last, say what they are for."""
+    """Join neighbours; if results come last, add what they are for."""
     text = pieces[0].text
     for before, piece in pairwise(pieces):
         text += ("\n" if before.result or piece.result else "\n\n") + piece.text
@@ -168,7 +168,7 @@ class _Reading:
         return f"The function {name} {verb}: {text}" if name else f"The function {verb}: {text}"
 
     def _call(self, call: ToolCall, _where: str) -> str:
-        """Return a call as the model is asked to write it; nothing where its result tells of it."""
+        """Return a call in the form that the model writes; nothing if its result contains it."""
         self._calls[call.id] = call
         if call.id in self._answered:
             return ""

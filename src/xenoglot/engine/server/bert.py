@@ -123,14 +123,14 @@ def _tokenizer(tokens: list[str], settings: dict[str, int]) -> dict[str, Value]:
 
 
 def _spelled(token: str) -> str:
-    """Return a piece in the runtime's spelling: one that begins a word is marked, rather than one that goes on."""
+    """Return a piece in the runtime's spelling: one that begins a word is marked, rather than one that continues it."""
     if token in CONTROL:
         return token
     return token.removeprefix("##") if token.startswith("##") else f"\u2581{token}"
 
 
 def _tensors(source: BinaryIO) -> Iterator[_Tensor]:
-    """Yield the tensors that the file is to have, each within the checkpoint and as large as its shape says.
+    """Yield the tensors that the file is to have, each within the checkpoint and of the size of its shape.
 
     Raises:
         ValueError: one is not.

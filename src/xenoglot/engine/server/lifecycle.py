@@ -83,11 +83,11 @@ class EngineProcess:
     async def ready(self, patience: float = 60.0) -> EngineEndpoint:
         """Give the address of the running engine, starting it where that is needed; all who wait share one start.
 
-        Waits at most `patience` seconds. A start that has failed is not tried again before the rest is over: until
-        then everybody gets the same error at once.
+        Waits at most `patience` seconds. A failed start is not retried before its cooldown is over: until
+        then all callers get the same error at once.
 
         Raises:
-            StartError: it cannot start; the message says what to do.
+            StartError: it cannot start; the message has the remedy.
             UnavailableError: it will not be there in time, or was stopped.
         """
         if self._child is not None and self._child.running:
@@ -102,17 +102,17 @@ class EngineProcess:
         if self._child is not None:
             return self._child.endpoint
         if not starting.done():
-            raise UnavailableError("the embedded model is still being loaded; try again")
+            raise UnavailableError("the embedded model is still being loaded; retry later")
         self._refuse(0.0)
-        raise UnavailableError("the embedded model's process ended as soon as it had started; try again")
+        raise UnavailableError("the embedded model's process ended as soon as it had started; retry later")
 
     async def lost(self, endpoint: EngineEndpoint, patience: float = 5.0) -> None:
-        """Be told that nobody answers at `endpoint`; gives when its end is noted, or after `patience` seconds."""
+        """Report that `endpoint` does not answer; return when its end is noted, or after `patience` seconds."""
         if self._watch is not None and self._child is not None and self._child.endpoint is endpoint:
             await asyncio.wait({self._watch}, timeout=patience)
 
     def hung(self) -> None:
-        """Be told that the running child has been silent for too long: it is killed, and started again when needed."""
+        """Report that the running child has been silent for too long: it is killed, and restarted when needed."""
         if self._child is not None:
             LOGGER.warning("the engine is silent for too long, and is started again")
             self._child.kill()
@@ -130,7 +130,7 @@ class EngineProcess:
             await self._watch
 
     def health(self) -> EngineHealth:
-        """What is known now; asks nobody and never waits."""
+        """The current state, without a request to the runtime."""
         child = self._child
         return EngineHealth(
             state=self._state(),
@@ -161,7 +161,7 @@ class EngineProcess:
         if self._failure is not None and rest > 0:
             raise StartError(str(self._failure), detail=self._failure.detail) from self._failure
         if rest > patience:
-            raise UnavailableError("the embedded model is resting after a crash; try again", retry_after=rest)
+            raise UnavailableError("the embedded model is restarting after a crash; retry later", retry_after=rest)
 
     async def _start(self) -> None:
         """Rest, launch, and note how it went; never raises for a child that fails."""
@@ -182,7 +182,7 @@ class EngineProcess:
             self._starting = None
 
     async def _mourn(self, child: Child) -> None:
-        """Wait for the end of a running child and note it, unless it was asked to go."""
+        """Wait for the end of a running child and note it, unless it was stopped on purpose."""
         status = await child.ended()
         if self._child is not child:
             return

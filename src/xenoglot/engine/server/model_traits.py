@@ -41,7 +41,7 @@ class ModelTraits(Struct, frozen=True, kw_only=True):
 
 
 UNTAUGHT: Final = ModelTraits()
-"""Weights that learnt neither calls nor thoughts."""
+"""Weights without training for calls or reasoning."""
 
 
 class ChatTemplate(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ def traits_of(template: ChatTemplate, model: str, policy: str = AUTO) -> ModelTr
 
 
 def thinks(manner: ModelTraits, template: ChatTemplate, *, wanted: bool | None) -> ReasoningSyntax | None:
-    """Return the tags of the thoughts of an answer; `wanted` is whether the model is told to think, or not told."""
+    """Return the tags of the reasoning of an answer; `wanted` is whether reasoning is turned on."""
     tags = manner.thoughts
     return None if tags is None else replace(tags, implied=template.ends.get(wanted, "").rstrip().endswith(tags.open))
 
