@@ -122,7 +122,7 @@ class _Parser(CommandParser):
     """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end."""
+        """Print the problem, and exit."""
         sys.exit(_complain(f"{message}; `{self.prog} --help` tells more"))
 
 
@@ -212,7 +212,7 @@ def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_translation(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the commands that ask nobody."""
+    """Add the commands that call no model."""
     translated = commands.add_parser(
         "translate",
         help="translate a request, response, error or stream to another API format",
@@ -421,7 +421,7 @@ def exit_code(error: XenoglotError) -> int:
 
 
 def _complain(*lines: str, code: int = MISUSE) -> int:
-    """Say what went wrong; return the exit code. What a line quotes neither breaks it nor moves the terminal."""
+    """Print what went wrong; return the exit code. Quoted text cannot break a line or control the terminal."""
     told = "\n".join(for_log(line.replace("\n", " "), LONGEST_LINE) for line in lines)
     print(f"xenoglot: {told}", file=sys.stderr)
     return code

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xenoglot.providers.costs import Prices
 
 ANY_MODEL = "any"
-"""A name nobody has: the embedded model answers to every name."""
+"""A name of no model: the embedded model answers to every name."""
 
 FLAGS = (
     "host",
@@ -38,7 +38,7 @@ FLAGS = (
     "preserve",
     "also",
 )
-"""What flags may say that a configuration file can say."""
+"""Flags that correspond to settings of a configuration file."""
 
 UPSTREAM_VARIABLE, MODEL_VARIABLE, CONFIG_VARIABLE = "XENOGLOT_UPSTREAM", "XENOGLOT_MODEL", "XENOGLOT_CONFIG"
 
@@ -46,10 +46,10 @@ MOST_LISTED = 20
 """Models that an error lists."""
 
 _BESIDE = ("host", "port", "workers")
-"""Those of them that may stand beside a file."""
+"""Those of them that are allowed with a file."""
 
 _BESIDE_PYTHON = ("host", "port", "client_key_env", "text_syntax")
-"""Those of them that may stand beside `--python`."""
+"""Those of them that are allowed with `--python`."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 def add_upstream(parser: argparse.ArgumentParser, *, serves: bool = False) -> None:
     """Add the flags that choose the server; without any of them see `find_defaults`.
 
-    A command that `serves` requests no model of its own, so `XENOGLOT_MODEL` is not for it beside a file.
+    A command that `serves` requests no model of its own, so it ignores `XENOGLOT_MODEL` with a file.
     """
     parser.set_defaults(finds_defaults=True, serves=serves)
     parser.add_argument(
@@ -134,7 +134,7 @@ def _found_config(options: argparse.Namespace, environ: Mapping[str, str], folde
 
 
 def _is_worker(environ: Mapping[str, str]) -> bool:
-    """Whether this process is one of several of a gateway: the one that started them has said which file is used."""
+    """Whether this process is one of several of a gateway: the first process has reported which file is used."""
     from xenoglot.gateway.process.worker import read_worker_env  # noqa: PLC0415  only beside a gateway's file
 
     return read_worker_env(environ) is not None
@@ -183,7 +183,7 @@ def default_model(chosen: ModelSelection) -> str:
 
     Raises:
         ConfigurationError: the server has several models, or lists none.
-        FailureError: the server cannot be asked.
+        FailureError: the server cannot be reached.
     """
     if chosen.python_backend or chosen.embedded:
         return ANY_MODEL
@@ -218,7 +218,7 @@ def load_python_backend(options: argparse.Namespace) -> Backend | None:
     """Return the backend of the object that `--python` names, if it is given.
 
     Raises:
-        ConfigurationError: it cannot be imported, is no model, or another flag says which model answers.
+        ConfigurationError: it cannot be imported, is no model, or another flag selects the model.
     """
     if options.python is None:
         return None
@@ -261,7 +261,7 @@ def add_also(parser: argparse.ArgumentParser) -> None:
 
 
 def add_preserve(parser: argparse.ArgumentParser, usual: str) -> None:
-    """Add the flag that says whether what clients strip is kept; `usual` is what holds without it."""
+    """Add the flag that sets whether data that clients strip is kept; `usual` is its default."""
     parser.add_argument(
         "--preserve",
         action=argparse.BooleanOptionalAction,
@@ -270,7 +270,7 @@ def add_preserve(parser: argparse.ArgumentParser, usual: str) -> None:
 
 
 def config_of(options: argparse.Namespace) -> Config:
-    """Return the configuration that flags say: that of a file, or of one upstream, or of the embedded model.
+    """Return the configuration of the flags: that of a file, or of one upstream, or of the embedded model.
 
     Raises:
         ConfigurationError: something is wrong with it.

@@ -69,7 +69,7 @@ def add_command(commands: argparse._SubParsersAction[Parser], say: Say, progress
 
 
 def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
-    """Ask the server, `say` what was found, tell the `progress`; return the exit code.
+    """Probe the server, `say` the findings, report the `progress`; return the exit code.
 
     Raises:
         ConfigurationError: a flag is wrong.

@@ -114,7 +114,7 @@ def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -
 
 
 def _reader(chosen: model_selection.ModelSelection, options: argparse.Namespace) -> Callable[[bytes, int], BatchLine]:
-    """Return what decodes a line. The first line that names no model has the server asked for its only one."""
+    """Return what decodes a line. The first line without a model gets the server's only one."""
     from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415  as above
 
     default = cache(partial(model_selection.default_model, chosen))

@@ -122,7 +122,7 @@ def _plan(options: argparse.Namespace, conversation: Conversation) -> PromptOpti
 
 
 def _notes(reply: Reply, options: argparse.Namespace, conversation: Conversation) -> Iterator[str]:
-    """Keep the conversation, and yield what standard error says after the answer."""
+    """Keep the conversation, and yield the notes for standard error after the answer."""
     from xenoglot.terminal.saved_conversation import save, saved_path  # noqa: PLC0415  as above
 
     yield from loss.lines(reply.losses)

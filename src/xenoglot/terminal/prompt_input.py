@@ -17,7 +17,7 @@ STDIN: Final = "-"
 """As the last word: standard input, even if it is a terminal."""
 
 PATIENCE: Final = 3.0
-"""Seconds without input after which a notice says what the command waits for."""
+"""Seconds without input after which a notice explains what the command waits for."""
 
 WAITING: Final = "waiting for standard input; to ask without it, add `< /dev/null`"
 

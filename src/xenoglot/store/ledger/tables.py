@@ -20,7 +20,7 @@ COUNTS: Final = (
     "extra_input",
     "extra_output",
 )
-"""Columns of counts, of a request and of an hour. `extra_` are tokens of calls that the provider made on the way to the
+"""Columns of counts, of a request and of an hour. `extra_` are tokens of calls that the provider made for the
 answer and reports apart from it; cached tokens are in `input`, reasoning is in `output`."""
 
 _COUNT_COLUMNS: Final = ", ".join(f"{name} BIGINT" for name in COUNTS)

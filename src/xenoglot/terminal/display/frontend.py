@@ -40,7 +40,7 @@ class Frontend(Protocol):
 
     renderer: Renderer
     interactive: bool
-    """Whether there is a user who can be asked."""
+    """Whether there is a user who can answer questions."""
 
     async def read(self) -> str | None:
         """Return what was typed; None where nothing more comes.
