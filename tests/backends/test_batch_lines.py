@@ -103,7 +103,7 @@ def test_plain_lines_may_be_told_apart_by_whoever_knows() -> None:
             b'{"custom_id":"a","url":1,"body":{}}', "missing_required_parameter", "$.url", id="url-of-no-text"
         ),
         pytest.param(
-            b'{"custom_id":"a","url":"/v1/images"}', "invalid_url", "$.url: nothing is asked", id="unknown-url"
+            b'{"custom_id":"a","url":"/v1/images"}', "invalid_url", "$.url: no endpoint for batches", id="unknown-url"
         ),
         pytest.param(b'{"custom_id":"a","url":"http://x/v1/responses"}', "invalid_url", "$.url", id="another-host"),
         pytest.param(

@@ -183,7 +183,7 @@ async def test_a_failure_is_its_requests_alone_and_has_a_traceback(caplog: pytes
         kind="internal", message="internal error: the model function failed"
     )
     head, *lines = caplog.records[0].getMessage().split("\n")
-    assert head == "the function behind `broken` failed:"
+    assert head == "the function of `broken` failed:"
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[1].startswith(f'  File "{__file__}", line ')
     assert lines[-1] == "KeyError: 'secret'"
@@ -215,7 +215,7 @@ def gives_later(thing: object) -> OutputFunction:
         pytest.param(b"secret", "a `bytes`; expected a `str`, a part, `Usage`, `Finish` or `Response`", id="bytes"),
         pytest.param(7, "a `int`; expected a `str`, a part, `Usage`, `Finish` or `Response`", id="number"),
         pytest.param(["secret"], "a `list`; expected a `str`, a part, `Usage`, `Finish` or `Response`", id="list"),
-        pytest.param(WHOLE, "more than a `Response`, which is said alone", id="response-behind-a-word"),
+        pytest.param(WHOLE, "more than a `Response`, which must be the only output", id="response-behind-a-word"),
     ],
 )
 @pytest.mark.parametrize("giver", [gives, gives_later])
@@ -226,7 +226,7 @@ async def test_what_means_nothing_is_no_end_and_no_word(
     with caplog.at_level(logging.ERROR):
         events = await events_of(Callable(giver(thing)))
     assert fold(through(events, Grammar())) == FAILED
-    assert caplog.messages == [f"the function behind `giver` said {told}"]
+    assert caplog.messages == [f"the function of `giver` returned {told}"]
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ async def test_a_generator_that_fails_when_it_is_closed_is_told_of(caplog: pytes
         assert await asyncio.to_thread(told.wait, 120)
         await asyncio.to_thread(_threads_are_over)
     assert [message.partition(":\n")[0] for message in caplog.messages] == [
-        "the function behind `stubborn` failed when it was closed"
+        "the function of `stubborn` failed when it was closed"
     ]
 
 

@@ -105,7 +105,7 @@ async def test_system_turns_before_a_text_need_the_template(engine: Engine) -> N
         (continued((1, 49152)), ("$.prompt", "found 49152, expected the number of a token of this model, 0 to 49151")),
         (
             continued("a", suffix="b"),
-            ("$.suffix", "the embedded model goes on with a text, and does not fill in before another"),
+            ("$.suffix", "the embedded model continues a text, and cannot fill in text before a suffix"),
         ),
         (
             continued(""),

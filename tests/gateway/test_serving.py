@@ -418,7 +418,7 @@ def test_r32_a_bug_tells_nothing_but_an_id(
         "type": "error",
         "error": {
             "type": "api_error",
-            "message": "internal error: the gateway failed; its log tells more under the request's id",
+            "message": "internal error: the gateway failed; search its log for the request's id",
         },
         "request_id": answer.headers["request-id"],
     }
@@ -445,7 +445,7 @@ def test_a_bug_where_headers_are_written_is_answered_too(
             "type": "error",
             "error": {
                 "type": "api_error",
-                "message": "internal error: the gateway failed; its log tells more under the request's id",
+                "message": "internal error: the gateway failed; search its log for the request's id",
             },
             "request_id": answer.headers["request-id"],
         },

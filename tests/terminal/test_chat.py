@@ -77,7 +77,7 @@ COMMANDS = [
     pytest.param(
         "/set top_k x", [("problem", "`top_k`: found `x`; expected a whole number, or `off`")], id="set-badly"
     ),
-    pytest.param("/retry", [("problem", "nothing was asked yet")], id="nothing-to-retry"),
+    pytest.param("/retry", [("problem", "there is no question yet")], id="nothing-to-retry"),
     pytest.param("/file", [("problem", "name a file")], id="no-file"),
     pytest.param(
         "/load /nowhere/at/all", [("problem", "`/nowhere/at/all` cannot be read: No such file")], id="no-load"

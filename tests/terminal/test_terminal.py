@@ -260,7 +260,7 @@ def test_an_error_is_a_line_and_the_conversation_goes_on(home: Path) -> None:
         terminal.type("/undo", "Enter")
         terminal.until("taken back: one")
         terminal.type("/undo", "Enter")
-        terminal.until("nothing was asked yet")
+        terminal.until("there is no question yet")
 
 
 def test_files_go_along_and_conversations_are_kept(home: Path) -> None:

@@ -109,12 +109,12 @@ class Callable:
         except ThreadLimitError:
             yield (_OVERLOADED,)
         except _UnsayableError as error:
-            _logger.error("the function behind `%s` said %s", self.name, error)  # noqa: TRY400  no texts
+            _logger.error("the function of `%s` returned %s", self.name, error)  # noqa: TRY400  no texts
             yield (_FAILED,)
         except BaseException as error:
             if not _raised_by_function(error):
                 raise
-            USER_CODE.error("the function behind `%s` failed:\n%s", self.name, user_traceback(error))
+            USER_CODE.error("the function of `%s` failed:\n%s", self.name, user_traceback(error))
             yield (_FAILED,)
 
 
@@ -138,7 +138,7 @@ class _Speech:
 
     def feed(self, said: object) -> list[Event]:
         if self._complete or (self._started and isinstance(said, Response)):
-            raise _UnsayableError("more than a `Response`, which is said alone")
+            raise _UnsayableError("more than a `Response`, which must be the only output")
         if isinstance(said, Response):
             self._complete = True
             return list(unfold(said))
@@ -225,4 +225,4 @@ def _close(source: Iterator[object], name: str) -> None:
         if callable(close):
             close()
     except BaseException as error:  # noqa: BLE001  there is nobody left to whom it could be told
-        USER_CODE.error("the function behind `%s` failed when it was closed:\n%s", name, user_traceback(error))
+        USER_CODE.error("the function of `%s` failed when it was closed:\n%s", name, user_traceback(error))

@@ -33,7 +33,7 @@ async def text_tokens(prompt: Prompt, runtime: Runtime, facts: RuntimeProperties
     """
     text = prompt.texts[0] if prompt.texts else ""
     if prompt.suffix:
-        raise refused("$.suffix", "the embedded model goes on with a text, and does not fill in before another")
+        raise refused("$.suffix", "the embedded model continues a text, and cannot fill in text before a suffix")
     if isinstance(text, str):
         if len(text) // LONGEST_TOKEN > facts.context:
             raise context_overflow(len(text) // LONGEST_TOKEN, facts.context)

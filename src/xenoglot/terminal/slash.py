@@ -86,14 +86,14 @@ async def _clear(chat: ChatState, _: str) -> bool:
 
 async def _retry(chat: ChatState, _: str) -> bool:
     if chat.conversation.retry() is None:
-        raise ConfigurationError("nothing was asked yet")
+        raise ConfigurationError("there is no question yet")
     return True
 
 
 async def _undo(chat: ChatState, _: str) -> bool:
     asked = chat.conversation.undo()
     if asked is None:
-        raise ConfigurationError("nothing was asked yet")
+        raise ConfigurationError("there is no question yet")
     said = " ".join(part.text for part in asked.content if hasattr(part, "text") and part.text)
     chat.note(f"taken back: {in_line(said, 60)}")
     return False

@@ -135,7 +135,7 @@ def test_an_estimated_usage_says_so() -> None:
 
 def test_a_client_that_left_before_its_answer() -> None:
     record = started_record()
-    record.failed(Failure(kind="cancelled", message="the client left"))
+    record.failed(Failure(kind="cancelled", message="the client disconnected"))
     assert log_fields(record, 1.5) == NOTHING | {"status": 499, "failure": "cancelled"}
 
 

@@ -147,8 +147,8 @@ async def test_k14_what_cannot_be_changed_is_told(caplog: pytest.LogCaptureFixtu
         assert (server.port, server.workers, server.ping_interval) == (8080, 1, 2.0)
     told_of = [line for line in caplog.messages if line.startswith("server.")]
     assert told_of == [
-        "server.port: stays 8080 until the gateway is started anew",
-        "server.workers: stays 1 until the gateway is started anew",
+        "server.port: stays 8080 until the gateway is restarted",
+        "server.workers: stays 1 until the gateway is restarted",
     ]
 
 
@@ -233,7 +233,7 @@ async def test_k14_ten_signals_in_a_row_are_one_reload_and_those_in_its_midst_an
         assert reloader._task is not None
         await reloader._task
         await becomes(set(), lambda: stage.server.former)
-    assert caplog.messages.count("the configuration was read anew") == 2
+    assert caplog.messages.count("configuration reloaded") == 2
 
 
 def test_a_file_that_was_found_needs_trust_again_after_a_change(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ async def test_without_a_file_there_is_nothing_to_read(caplog: pytest.LogCapture
         Reloader(
             stage.server, None, RecordingSource(config_for("s"), Scripted(HELLO)).assemble, AsyncExitStack()
         ).reload()
-    assert "there is no configuration file to read anew" in caplog.messages
+    assert "there is no configuration file to reload" in caplog.messages
 
 
 @leakless

@@ -137,7 +137,7 @@ def test_k12_k15_the_life_of_workers(gateway: Gateway) -> None:
     status, metrics = gateway.ask("/metrics")
     assert (status, b'worker="' in metrics) == (200, True)
     gateway.process.send_signal(signal.SIGHUP)
-    while "the configuration was read anew" not in gateway.line():
+    while "configuration reloaded" not in gateway.line():
         pass
     gateway.process.send_signal(signal.SIGTERM)
     gateway.process.communicate(timeout=TIMEOUT)
@@ -204,7 +204,7 @@ async def test_workers_that_cannot_start_are_told_of() -> None:
     with socket.socket() as shared:
         posts = [WorkerEnv(shared.fileno(), number, "/nowhere") for number in range(2)]
         supervisor = Supervisor([sys.executable, "-c", "raise SystemExit(2)"], posts)
-        with pytest.raises(ConfigurationError, match="a worker did not start; it has said why"):
+        with pytest.raises(ConfigurationError, match="a worker did not start; see its message above"):
             await supervisor.run(print)
     assert [process.returncode for process in supervisor.processes.values()] == [2, 2]
 

@@ -274,7 +274,7 @@ async def test_k03_where_all_are_left_alone_clients_are_told_when_to_come() -> N
     for _ in range(5):
         await stage.fails()
     failure = await stage.fails()
-    assert (failure.kind, failure.message) == ("overloaded", "the upstream has failed too often of late")
+    assert (failure.kind, failure.message) == ("overloaded", "circuit breaker open for the upstream")
     assert failure.retry_after == pytest.approx(11.25)
     assert stage.trace == ["a"] * 5
     stage.now += 12

@@ -258,7 +258,7 @@ def test_what_is_not_kept_is_not_made_in_the_background(client: OpenAI) -> None:
         pytest.param(
             FailingBackend(),
             "internal_error",
-            "internal error: the gateway failed; its log tells more under the request's id",
+            "internal error: the gateway failed; search its log for the request's id",
             id="a-bug",
         ),
     ],

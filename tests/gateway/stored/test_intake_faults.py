@@ -260,7 +260,7 @@ def test_a_history_may_be_no_larger_than_a_request(gateway_server: Callable[...,
     first = running.request("POST", "/v1/responses", {**ASK, "input": "x" * 700}).json["id"]
     further: JSONObject = {**ASK, "input": "y" * 700, "previous_response_id": first}
     answers = [running.request("POST", "/v1/responses", {**further, "background": later}) for later in (False, True)]
-    message = "the request, with the items that it goes on from, is larger than 1000 bytes"
+    message = "the request, with the items that it continues, is larger than 1000 bytes"
     assert [(answer.status, answer.json["error"]["message"]) for answer in answers] == [(413, message)] * 2
     assert len(scripted.requests) == 1
 

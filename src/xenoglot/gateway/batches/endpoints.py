@@ -183,7 +183,7 @@ def _check(asked: BatchQuery, wanted: BatchRequest) -> None:
         raise WireError("$.requests", f"expected at most {most}, got {len(wanted.requests)}")
     endpoint = endpoint_at(wanted.endpoint)
     if endpoint is None or endpoint.path != wanted.endpoint:
-        raise WireError("$.endpoint", "nothing is asked there; expected a path such as `/v1/chat/completions`")
+        raise WireError("$.endpoint", "no endpoint for batches; expected a path such as `/v1/chat/completions`")
 
 
 async def _check_file(asked: BatchQuery, name: str) -> int:

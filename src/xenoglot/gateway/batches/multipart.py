@@ -86,7 +86,7 @@ class MultipartForm:
         try:
             self._parser.write(data)
         except FormParserError:
-            raise WireError("$", "the body is not the form that its content type says") from None
+            raise WireError("$", "the body is not valid for its content type") from None
         return b"".join(self._found)
 
     # What the parser tells.

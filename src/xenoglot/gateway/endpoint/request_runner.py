@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from xenoglot.gateway.observability.request_log import RequestLogger
     from xenoglot.model.limits import RateLimits
 
-INTERNAL = Failure(
-    kind="internal", message="internal error: the gateway failed; its log tells more under the request's id"
-)
+INTERNAL = Failure(kind="internal", message="internal error: the gateway failed; search its log for the request's id")
 STOPPING = Failure(kind="overloaded", message="service unavailable: the gateway is being stopped", retry_after=5.0)
-CANCELLED = Failure(kind="cancelled", message="the client left")
+CANCELLED = Failure(kind="cancelled", message="the client disconnected")
 
 OK = 200
 UNAVAILABLE = 503

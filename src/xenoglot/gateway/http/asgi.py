@@ -180,7 +180,7 @@ class ASGIExchange:
     async def _next(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise ClientDisconnectedError("the client left before its request was complete")
+            raise ClientDisconnectedError("the client disconnected before its request was complete")
         return {"body": message.get("body", b""), "more_body": message.get("more_body", False)}
 
     async def _linger(self) -> None:

@@ -183,7 +183,7 @@ class ImageFetcher:
                 data = await reply.read(self._settings.max_bytes)
             media_type = kind_of(data)
             if media_type is None:
-                raise BlockedError("it is no picture")
+                raise BlockedError("it is not an image")
             return Inline(data=b64encode(data).decode(), media_type=media_type)
         raise BlockedError("it leads on and on")
 

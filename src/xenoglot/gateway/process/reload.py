@@ -79,7 +79,7 @@ class Reloader:
     def reload(self) -> None:
         """Begin to exchange the gateway; if that is being done, have it done once more."""
         if self._source is None:
-            _logger.warning("there is no configuration file to read anew")
+            _logger.warning("there is no configuration file to reload")
         elif self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._reload())
         else:
@@ -128,7 +128,7 @@ class Reloader:
         retiring = asyncio.get_running_loop().create_task(self._retire(old, before))
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
-        _logger.info("the configuration was read anew")
+        _logger.info("configuration reloaded")
 
     async def _retire(self, gateway: Gateway, stack: AsyncExitStack) -> None:
         """Let go of a gateway when nothing is under way in it."""
@@ -145,7 +145,7 @@ def _read(source: Source, now: Config) -> Config:
     for name in FIXED:
         was = getattr(now.server, name)
         if getattr(wanted.server, name) != was:
-            _logger.warning("server.%s: stays %s until the gateway is started anew", name, was)
+            _logger.warning("server.%s: stays %s until the gateway is restarted", name, was)
     # Read with the address that stays: whether keys are needed goes by that.
     kept = source.load(host=now.server.host, port=now.server.port)
     return replace(kept, server=replace(kept.server, workers=now.server.workers))

@@ -125,7 +125,7 @@ class Supervisor:
         line = (await process.stdout.readline()).decode().rstrip("\n")
         if not line and not self._stopping.is_set():
             await process.wait()
-            raise ConfigurationError("a worker did not start; it has said why")
+            raise ConfigurationError("a worker did not start; see its message above")
         self._serving.add(post.number)
         if self._reloads != reloads:
             self._send(post.number, signal.SIGHUP)

@@ -282,7 +282,7 @@ class PushRelay:
             if self.client.gone or self._broken_off:
                 self._release()
                 raise (
-                    ClientDisconnectedError("the client left before it was answered")
+                    ClientDisconnectedError("the client disconnected before it was answered")
                     if self.client.gone
                     else CancelledError
                 )

@@ -245,7 +245,7 @@ class Dispatch(Generic[Answered]):
         error = self._last
         if error is None:
             return FailureError(
-                Failure(kind="overloaded", message="overloaded: no target can be asked now", retry_after=1.0)
+                Failure(kind="overloaded", message="overloaded: no target is available now", retry_after=1.0)
             )
         failure = error.failure
         spent = self._tries > 1 or (self._tries == 1 and self._spent)

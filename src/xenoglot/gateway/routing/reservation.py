@@ -227,10 +227,10 @@ class Reservation:
         self.asked, self.target = False, health
         key = health.keys.pick(now, affinity=group, busy=health.busy)
         if key is None and not last:
-            raise _not_now("all keys for the upstream rest", health.keys.next_at(now) - now)
+            raise _not_now("all API keys for the upstream are cooling down", health.keys.next_at(now) - now)
         ticket = 0 if health.breaker is None else health.breaker.allows(now)
         if health.breaker is not None and not ticket:
-            raise _not_now("the upstream has failed too often of late", health.breaker.next_at(now) - now)
+            raise _not_now("circuit breaker open for the upstream", health.breaker.next_at(now) - now)
         self._health, self._ticket = health, ticket
         self.key = health.keys.earliest_index() if key is None else key
         health.running += 1

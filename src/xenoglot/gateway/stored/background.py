@@ -52,9 +52,7 @@ AGAIN_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 12.0)
 LOOK_SECONDS = 1.0
 """How often one looks whether another process has made more of an answer."""
 
-BROKEN = Failure(
-    kind="internal", message="internal error: the gateway failed; its log tells more under the request's id"
-)
+BROKEN = Failure(kind="internal", message="internal error: the gateway failed; search its log for the request's id")
 STOPPED = Failure(kind="overloaded", message="service unavailable: the gateway was stopped while it made this answer")
 ENDED_EARLY = Failure(kind="upstream", message="connection lost: the answer ended without being complete")
 

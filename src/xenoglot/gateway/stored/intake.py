@@ -174,7 +174,7 @@ def _within(body: bytes, limit: int) -> bytes:
         BodyTooLargeError: it is.
     """
     if len(body) > limit:
-        raise BodyTooLargeError(f"the request, with the items that it goes on from, is larger than {limit} bytes")
+        raise BodyTooLargeError(f"the request, with the items that it continues, is larger than {limit} bytes")
     return body
 
 
