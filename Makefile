@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -71,6 +71,9 @@ docs: install-dev weights  ## the documentation alone: links, and the examples r
 
 docs-artefacts: install-dev  ## the generated pages, into build/docs (losses, faults), and their summaries in docs
 	@$(BIN)/python scripts/docs_artefacts.py
+
+docs-contents: install-dev  ## docs/README.md, the list of pages, from docs/navigation.toml
+	@$(BIN)/python scripts/docs_navigation.py
 
 text-models: install-dev  ## the tables of docs/text-models.md anew, from the rows and the vectors
 	@$(BIN)/python scripts/text_models.py
