@@ -1,0 +1,279 @@
+"""The reference pages that are generated from the code: commands, configuration, endpoints, Python."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import json
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import xenoglot
+import xenoglot.testing
+from tests.gateway.running_gateway import endpoint_rows
+from xenoglot import cli
+from xenoglot.gateway.config import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+# -- commands
+
+
+def cli_page() -> str:
+    """Return the page of all commands, from the parser."""
+    parser = cli._parser()  # noqa: SLF001  the program's own parser, so that the page cannot differ from it
+    intro = (
+        "Look up every command and flag here. The page is generated from the program; `xenoglot COMMAND --help` prints "
+        "the same."
+    )
+    return "\n".join(["# Commands and flags", "", intro, "", *_command(parser, 2)]).rstrip("\n") + "\n"
+
+
+def _command(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
+    formatter = parser._get_formatter()  # noqa: SLF001  it alone expands `%(default)s`
+    about = parser.description or ""
+    yield from (f"{'#' * level} `{parser.prog}`", "")
+    if about:
+        yield from (_cell(about % {"prog": parser.prog} if "%(" in about else about).replace("\\|", "|"), "")
+    yield from ("```text", _usage(parser), "```", "")
+    for group in parser._action_groups:  # noqa: SLF001  argparse tells them in no other way
+        rows = [row for action in group._group_actions for row in _row(action, formatter)]  # noqa: SLF001
+        if rows:
+            yield from (f"| {group.title or 'options'} | |", "|---|---|", *rows, "")
+    for action in parser._actions:  # noqa: SLF001  as above
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for child in dict.fromkeys(action.choices.values()):
+                yield from _command(child, min(level + 1, 4))
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    """Return the usage, with values by their names: choices are in the table."""
+    text = parser.format_usage().removeprefix("usage: ").strip()
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return re.sub(r"\n +", "\n  ", re.sub(r"(?<=[ \[])\{[^}]{60,}\}", "NAME", text))
+
+
+def _row(action: argparse.Action, formatter: Any) -> Iterator[str]:  # noqa: ANN401  argparse's own class
+    if action.help is argparse.SUPPRESS or isinstance(action, argparse._HelpAction):  # noqa: SLF001  each command has it
+        return
+    if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  the commands of a command
+        for choice in action._choices_actions:  # noqa: SLF001
+            yield f"| `{choice.dest}` | {_cell(choice.help or '')} |"
+        return
+    value = "" if action.nargs == 0 else _value(action)
+    names = ", ".join(f"`{name}{' ' + value if value else ''}`" for name in action.option_strings)
+    about = formatter._expand_help(action) if action.help else ""  # noqa: SLF001
+    choices = f"; one of {', '.join(f'`{choice}`' for choice in action.choices)}" if action.choices else ""
+    yield f"| {names or f'`{value}`'} | {_cell(about)}{choices} |"
+
+
+def _value(action: argparse.Action) -> str:
+    name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    return f"{name} ..." if action.nargs in ("+", "*", argparse.REMAINDER, argparse.PARSER) else name
+
+
+def _cell(text: str) -> str:
+    """Return text for the cell of a table."""
+    text = " ".join(text.split()).replace("|", "\\|")
+    return re.sub(r"<(?=[a-zA-Z/])", "&lt;", text) if "`" not in text else text
+
+
+# -- configuration
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the configuration file, made from the structs that read it."""
+    made = msgspec.json.schema(load._File)  # noqa: SLF001  the struct that the file is read into
+    upstream = made["$defs"]["UpstreamSettings"]
+    upstream["required"] = []  # a provider may specify them
+    endpoints = upstream["properties"]["also"]
+    endpoints["items"] = {"anyOf": [{"type": "string"}, endpoints["items"]]}  # the name of a dialect is enough
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "xenoglot.toml"} | made
+
+
+def schema_page() -> str:
+    """Return the page of the tables of the configuration: keys, types, bounds, defaults."""
+    made = schema()
+    tables = dict(_tables(made, "_File", ""))
+    lines = [
+        "# Configuration schema",
+        "",
+        "Look up the type, bounds and default of a key here. The page is generated from the code that reads the file;",
+        "[configuration](../docs/configuration.md) explains the keys. Editors with support for TOML schemas can use",
+        "[the JSON Schema](configuration.schema.json).",
+        "",
+    ]
+    for path, name in tables.items():
+        struct = made["$defs"][name]
+        lines += [f"## `{path or 'top level'}`", ""]
+        lines += ["| key | type | default |", "|---|---|---|"]
+        required = struct.get("required", [])
+        for key, field in struct["properties"].items():
+            default = "required" if key in required else _default(field.get("default"))
+            lines.append(f"| `{key}` | {_type(field, made)} | {default} |")
+        lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _tables(made: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each table with the name of its struct, from the top."""
+    yield path and f"[{path}]", name
+    for key, field in made["$defs"][name]["properties"].items():
+        for child, mark in _children(field):
+            if child not in path.split("."):
+                yield from _tables(made, child, ".".join(filter(None, (path, key + mark))))
+
+
+def _children(field: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for form in field.get("anyOf", [field]):
+        if "$ref" in form:
+            yield form["$ref"].rpartition("/")[2], ""
+        elif isinstance(items := form.get("items"), dict):
+            yield from ((child, "[]") for child, _ in _children(items))
+        elif isinstance(more := form.get("additionalProperties"), dict) and "$ref" in more:
+            yield more["$ref"].rpartition("/")[2], ".NAME"
+
+
+def _type(field: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    forms = [form for form in field.get("anyOf", [field]) if form.get("type") != "null"]
+    return _cell(" or ".join(dict.fromkeys(_one_type(form, made) for form in forms)))
+
+
+def _one_type(form: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    if "enum" in form:
+        return ", ".join(f"`{json.dumps(word)}`" for word in form["enum"])
+    if "$ref" in form or form.get("type") == "object":
+        return "table"
+    if form.get("type") == "array":
+        items = form.get("items") or {}
+        if "anyOf" in items:
+            return f"list of {_type(items, made)}"
+        return f"list of {_one_type(items, made)}s" if isinstance(items, dict) and items else "list"
+    low, high = form.get("minimum", form.get("exclusiveMinimum")), form.get("maximum")
+    more = ">" if "exclusiveMinimum" in form else "≥"
+    bounds = ", ".join(([f"{more} {low}"] if low is not None else []) + ([f"≤ {high}"] if high is not None else []))
+    return f"{form.get('type', 'any')}{f' ({bounds})' if bounds else ''}"
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "not set"
+    return "a table with the defaults below" if isinstance(value, dict) and value else f"`{json.dumps(value)}`"
+
+
+# -- endpoints
+
+
+def http_page() -> str:
+    """Return the page of the endpoints, from the route table.
+
+    An OpenAPI document of the gateway, once it makes one, is to be shown here in place of the table.
+    """
+    lines = [
+        "# HTTP endpoints",
+        "",
+        "Look up which paths the gateway serves. The page is generated from its route table;",
+        "[the gateway](../docs/gateway.md) explains headers, errors and streams, and",
+        "[the dialects](../docs/dialects/README.md) explain the bodies.",
+        "",
+        "`key`: needs a client key if the configuration has keys. `admin`: needs an administrator's key.",
+        "`open`: needs no key.",
+        "",
+    ]
+    groups: dict[str, list[Any]] = {}
+    for row in endpoint_rows():
+        groups.setdefault("" if row.dialect is None else row.dialect.name, []).append(row)
+    for name, found in sorted(groups.items()):
+        rows = sorted(found, key=lambda row: (row.path, row.method))
+        lines += [f"## {f'Dialect `{name}`' if name else 'Gateway'}", "", "| method | path | access |", "|---|---|---|"]
+        lines += [f"| {row.method} | `{row.path}` | {row.policy} |" for row in rows]
+        lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+# -- Python
+
+DIRECTIVE = re.compile(r"^::: (?P<name>[\w.]+)\n(?:(?: {4}.*)?\n)*", re.MULTILINE)
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Clients": ("Client", "AsyncClient", "configured"),
+    "Replies": ("Reply", "ReplyStream", "AsyncReplyStream", "Parsed", "EmbeddingReply", "Usage"),
+    "Tools and the tool loop": ("tool", "RunResult", "Budget", "Compaction", "ToolContext", "ToolOutput", "mcp_tools"),
+    "Translation": ("translate", "translate_request", "translate_response", "stream_translator", "Loss", "Losses"),
+    "Serving": ("serve",),
+}
+"""The first names of the page, by subject; the others follow."""
+NOT_SHOWN = ("__version__",)
+
+
+def python_page() -> str:
+    """Return the page of `xenoglot`, as directives of mkdocstrings."""
+    shown = {name for names in GROUPS.values() for name in names} | set(NOT_SHOWN)
+    rest = [name for name in xenoglot.__all__ if name not in shown]
+    errors = tuple(name for name in rest if name.endswith("Error"))
+    groups = GROUPS | {"Errors": errors, "Values": tuple(name for name in rest if name not in errors)}
+    about = "Look up every public class and function of `xenoglot`. [The client](../docs/client.md) has examples."
+    return _python("Python: client and tools", about, xenoglot, groups)
+
+
+def testing_page() -> str:
+    """Return the page of `xenoglot.testing`."""
+    about = "Look up every public class and function of `xenoglot.testing`. [Testing](../docs/testing.md) has examples."
+    return _python("Python: testing", about, xenoglot.testing, {"Names": tuple(xenoglot.testing.__all__)})
+
+
+def _python(title: str, about: str, module: Any, groups: Mapping[str, tuple[str, ...]]) -> str:  # noqa: ANN401  a module
+    lines = [f"# {title}", "", about, ""]
+    for group, names in groups.items():
+        lines += [f"## {group}", ""]
+        lines += [f"::: {_origin(module, name)}\n    options: {{ heading_level: 3 }}\n" for name in names]
+    return "\n".join(lines)
+
+
+def _origin(module: Any, name: str) -> str:  # noqa: ANN401  a module
+    """Return where a name is defined."""
+    value = getattr(module, name)
+    if inspect.isclass(value) or inspect.isfunction(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return f"{module.__name__}.{name}"
+
+
+def plain(text: str) -> str:
+    """Return a page for readers of Markdown: signatures and docstrings in place of mkdocstrings' directives."""
+    return DIRECTIVE.sub(lambda found: _described(found["name"]), text)
+
+
+def _described(path: str) -> str:
+    module, _, name = path.rpartition(".")
+    value = getattr(importlib.import_module(module), name)
+    parts = [_text(name, value, "###")]
+    if inspect.isclass(value):
+        methods = inspect.getmembers(value, inspect.isfunction)
+        parts += [_text(method, member, "####") for method, member in methods if not method.startswith("_")]
+    return "\n".join(parts) + "\n"
+
+
+def _text(name: str, value: Any, mark: str) -> str:  # noqa: ANN401  any object
+    try:
+        signature = f"```python\n{name}{inspect.signature(value)}\n```\n\n" if callable(value) else ""
+    except (NameError, ValueError):  # of a type that only the type checker imports, or a value without a signature
+        signature = ""
+    doc = inspect.getdoc(value) if callable(value) else None
+    return f"{mark} {name}\n\n{signature}{textwrap.dedent(doc or '')}\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "configuration-schema.md": schema_page,
+    "http.md": http_page,
+    "python.md": python_page,
+    "python-testing.md": testing_page,
+}
+"""The pages, by their names under `reference/`."""
+FILES: dict[str, Callable[[], str]] = {"configuration.schema.json": lambda: json.dumps(schema(), indent=2) + "\n"}
+"""Files beside them."""
