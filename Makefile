@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean docs-site
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -52,7 +52,7 @@ $(VENV)/clients.stamp: requirements/clients.txt drive/package-lock.json
 	@cd $(VENV)/clients && PATH="$$PWD/bin:$$PATH" npm ci --no-audit --no-fund --silent
 	@touch $@
 
-check: format lint types language test  ## format, lint, types, tests, and the documentation, which is among the tests
+check: format lint types language docs-site test  ## format, lint, types, the site, and tests, those of the documentation included
 
 format: install-dev  ## is the code formatted?
 	@$(BIN)/ruff format --check
@@ -74,6 +74,16 @@ docs-artefacts: install-dev  ## the generated pages, into build/docs (losses, fa
 
 docs-contents: install-dev  ## docs/README.md, the list of pages, from docs/navigation.toml
 	@$(BIN)/python scripts/docs_navigation.py
+
+docs-site: install-dev $(VENV)/docs.stamp  ## the documentation as a site, into build/site; warnings and broken links fail
+	@$(BIN)/python scripts/docs_site.py $(VENV)/docs/bin/mkdocs
+
+$(VENV)/docs.stamp: requirements/docs.txt | $(BIN)/python
+	@echo "Installing what builds the site"
+	@test -x $(VENV)/docs/bin/python || $(BIN)/python -m venv $(VENV)/docs
+	@$(VENV)/docs/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
+	  --require-hashes --no-deps --only-binary :all: -r requirements/docs.txt
+	@touch $@
 
 text-models: install-dev  ## the tables of docs/text-models.md anew, from the rows and the vectors
 	@$(BIN)/python scripts/text_models.py
