@@ -22,6 +22,11 @@ generated reference pages: commands, configuration, endpoints, Python, fidelity.
 from [navigation.toml](navigation.toml).
 """
 
+GENERATED = ("site/", "build/")
+"""Pages that are made with the site."""
+REST = "Guides"
+"""The section of pages that are not listed."""
+
 PLACES = {
     "README.md": "index.md",
     "docs/README.md": "index.md",
@@ -48,9 +53,30 @@ class Entry(NamedTuple):
 
 
 def entries() -> list[Entry]:
-    """Return the pages of the navigation, in order."""
-    sections = tomllib.loads(NAVIGATION.read_text(encoding="utf-8"))["section"]
-    return [Entry(section["title"], *page) for section in sections for page in section["pages"]]
+    """Return the pages that exist, in order; those that the navigation does not list are last of their section."""
+    listed, awaited = _listed()
+    there = [entry for entry in listed if entry.source not in awaited or (ROOT / entry.source).is_file()]
+    named = {entry.source for entry in listed} | {"docs/README.md"}
+    files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").glob("*.md"))]
+    others = [Entry(REST, name, heading(name), "") for name in files if name not in named]
+    last = max(index for index, entry in enumerate(there) if entry.section == REST)
+    return [*there[: last + 1], *others, *there[last + 1 :]]
+
+
+def in_contents() -> list[Entry]:
+    """Return the pages that `docs/README.md` lists: those of the repository that are not awaited."""
+    listed, awaited = _listed()
+    return [entry for entry in listed if entry.source not in awaited and not entry.source.startswith(GENERATED)]
+
+
+def _listed() -> tuple[list[Entry], list[str]]:
+    found = tomllib.loads(NAVIGATION.read_text(encoding="utf-8"))
+    return [Entry(part["title"], *page) for part in found["section"] for page in part["pages"]], found["awaited"]
+
+
+def heading(source: str) -> str:
+    """Return the heading of a page of the repository."""
+    return (ROOT / source).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def place(source: str) -> str:
@@ -64,13 +90,13 @@ def place(source: str) -> str:
 
 
 def contents(pages: Sequence[Entry]) -> str:
-    """Return the page that lists the others; those that are generated with the site are left out."""
+    """Return the page that lists the others."""
     parts = [HEAD]
     for section in dict.fromkeys(entry.section for entry in pages):
         rows = [
             f"| [{entry.title}]({os.path.relpath(entry.source, 'docs')}) | {entry.about} |"
             for entry in pages
-            if entry.section == section and not entry.source.startswith(("site/", "build/"))
+            if entry.section == section
         ]
         parts.append("\n".join([f"## {section}", "", "| page | content |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
@@ -78,7 +104,7 @@ def contents(pages: Sequence[Entry]) -> str:
 
 def main() -> None:
     """Write the list of pages."""
-    CONTENTS.write_text(contents(entries()), encoding="utf-8")
+    CONTENTS.write_text(contents(in_contents()), encoding="utf-8")
 
 
 if __name__ == "__main__":
