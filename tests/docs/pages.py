@@ -12,7 +12,9 @@ if it is marked as output, is what it has to print, with `...` for what may diff
     ```
 
 A `python` block is a program of its own; an `sh` block is a script for bash, which stops at the first failure. Both
-find `xenoglot` on the path, and a gateway at http://127.0.0.1:8080 as the page says (another port is put in its place).
+find `xenoglot` on the path, a gateway at http://127.0.0.1:8080 as the page says, and a model server at
+http://127.0.0.1:8000 (other ports are put in their places). The programs in `tests/docs/programs` stand in for those
+that users have, such as `claude`.
 """
 
 import re

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.docs.pages import PAGES, Block, Example, examples
+from xenoglot.testing import Upstream, polyglot
 
 BIN = Path(sys.executable).parent
+PROGRAMS = Path(__file__).parent / "programs"
 PATIENCE = 120.0  # seconds until something that hangs is ended; nothing is judged by it
 EXAMPLES = [example for page in PAGES for example in examples(page)]
 
@@ -56,6 +58,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         reader.join(PATIENCE)
 
 
+@pytest.fixture(scope="module")
+def model_server() -> Iterator[str]:
+    """The base URL of a server that answers every request with a greeting."""
+    with Upstream(*polyglot(text=["Hello."])) as server:
+        yield server.url
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An empty home directory, where curl reports an HTTP error as its own failure."""
@@ -63,9 +72,10 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(block: Block, url: str) -> list[str]:
+def command(block: Block, gateway: str, model_server: str) -> list[str]:
     """The command that runs a block against a gateway; line numbers in a traceback are those of the page."""
-    text = re.sub(r"http://(127\.0\.0\.1|localhost):8080", url, block.text)
+    text = re.sub(r"http://(127\.0\.0\.1|localhost):8080", gateway, block.text)
+    text = text.replace("http://127.0.0.1:8000", model_server)
     if block.language == "python":
         return [sys.executable, "-c", "\n" * (block.line - 1) + text]
     return ["bash", "-euo", "pipefail", "-c", text]
@@ -75,13 +85,14 @@ def environment(home: Path) -> dict[str, str]:
     """What a user's shell has after `make install`, and the weights that are already there."""
     cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     kept = {name: value for name, value in os.environ.items() if name in {"LANG", "LD_LIBRARY_PATH", "XENOGLOT_MODELS"}}
-    return {**kept, "HOME": str(home), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "XDG_CACHE_HOME": cache}
+    path = os.pathsep.join((str(PROGRAMS), str(BIN), os.environ["PATH"]))
+    return {**kept, "HOME": str(home), "PATH": path, "XDG_CACHE_HOME": cache}
 
 
 @pytest.mark.parametrize("example", [pytest.param(example, id=example.block.place) for example in EXAMPLES])
-def test_examples_do_what_the_page_says(example: Example, gateway: Gateway, home: Path) -> None:
+def test_examples_do_what_the_page_says(example: Example, gateway: Gateway, model_server: str, home: Path) -> None:
     done = subprocess.run(
-        command(example.block, gateway.url),
+        command(example.block, gateway.url, model_server),
         cwd=home,
         env=environment(home),
         capture_output=True,
