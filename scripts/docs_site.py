@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts import docs_artefacts, docs_reference  # noqa: E402  found from the root, wherever this is started
+from scripts import docs_artefacts, docs_pictures, docs_reference  # noqa: E402  found from the root
 from scripts.docs_navigation import Entry, entries, place  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PAGES = ROOT / "build" / "site-pages"
 SITE = ROOT / "build" / "site"
@@ -52,6 +52,17 @@ def sources() -> dict[str, str]:
     made = {f"build/docs/{name}": page() for name, page in docs_artefacts.PAGES.items()}
     reference = {f"site/{name}": page() for name, page in docs_reference.PAGES.items()}
     return written | made | reference
+
+
+def with_pictures(source: str, text: str, pictures: Mapping[str, str]) -> str:
+    """Return a page with its pictures in the places of their marks; `pictures` are their descriptions by name."""
+
+    def picture(match: re.Match[str]) -> str:
+        name = match["name"]
+        path = os.path.relpath(f"docs/images/{name}.svg", PurePosixPath(source).parent)
+        return f"![{pictures[name]}]({path})" if name in pictures else ""
+
+    return docs_pictures.MARK.sub(picture, text)
 
 
 def adapted(source: str, text: str, known: dict[str, str]) -> str:
@@ -104,8 +115,13 @@ def stage() -> list[Entry]:
     pictures = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.svg")}
     data = [f"site/{name}" for name in docs_reference.FILES]
     known = {source: place(source) for source in [*texts, *pictures, *data, "docs/README.md"]}
+    drawn = docs_pictures.made()
+    known |= {f"docs/images/{name}.svg": f"images/{name}.svg" for name in drawn}
     for source, text in texts.items():
-        _write(PAGES / known[source], adapted(source, text, known))
+        shown = with_pictures(source, text, {name: about for name, (about, _) in drawn.items()})
+        _write(PAGES / known[source], adapted(source, shown, known))
+    for name, (_, image) in drawn.items():
+        _write(PAGES / "images" / f"{name}.svg", image)
     for picture in pictures:
         _write(PAGES / known[picture], (ROOT / picture).read_text(encoding="utf-8"))
     for name, file in docs_reference.FILES.items():

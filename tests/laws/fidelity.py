@@ -54,6 +54,10 @@ that is refused the feature that is blamed is counted, and the others where they
 counted as a whole and as a stream. The server behind takes whatever its dialect can say;
 [`target`](../../docs/configuration.md#upstreamsnametarget) narrows that. To find out what an agent loses, look up the
 section of its dialect and the column of its server. Between the same dialects everything is exact.
+
+<!-- picture: fidelity-requests -->
+
+<!-- picture: fidelity-answers -->
 """
 
 
