@@ -149,7 +149,7 @@ def _with_folders(pages: list[Entry], texts: dict[str, str]) -> Iterator[Entry]:
 
 
 def _heading(text: str) -> str:
-    return text.partition("\n")[0].removeprefix("# ")
+    return text.partition("\n")[0].removeprefix("# ").replace("`", "")
 
 
 def _nav(pages: list[Entry]) -> list[dict[str, object]]:
