@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean docs-site
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean docs-site docs-images
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -74,6 +74,9 @@ docs-artefacts: install-dev  ## the generated pages, into build/docs (losses, fa
 
 docs-contents: install-dev  ## docs/README.md, the list of pages, from docs/navigation.toml
 	@$(BIN)/python scripts/docs_navigation.py
+
+docs-images: install-dev $(VENV)/tmux.stamp  ## recordings and screenshots of the terminal programs, for the site
+	@$(BIN)/python scripts/docs_images.py $(ARGS)
 
 docs-site: install-dev $(VENV)/docs.stamp  ## the documentation as a site, into build/site; warnings and broken links fail
 	@$(BIN)/python scripts/docs_site.py $(VENV)/docs/bin/mkdocs
