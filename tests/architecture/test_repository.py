@@ -50,7 +50,6 @@ OWN = re.compile(
 # The system's own packages are checked by its package manager, and not the project's to pin: what a person is told to
 # install, and the terminal of the tests.
 TOLD = {
-    "README.md": "uv tool install 'xenoglot[all]'    # or: pip install 'xenoglot[all]'",  # this project itself
     "scripts/venv": "apt-get install python$version-venv",
     "scripts/tmux": "apt-get install --yes --quiet --no-install-recommends tmux",
     ".github/workflows/release.yml": "apt-get install --yes --no-install-recommends tmux",
