@@ -24,8 +24,8 @@ from [navigation.toml](navigation.toml).
 
 GENERATED = ("site/", "build/")
 """Pages that are made with the site."""
-REST = "Guides"
-"""The section of pages that are not listed."""
+REST = ("Guides", "Help")
+"""The section and group of pages that are not listed."""
 
 PLACES = {
     "README.md": "index.md",
@@ -39,12 +39,13 @@ FOLDERS = {"docs/": "", "build/docs/": "", "site/": "reference/"}
 
 
 class Entry(NamedTuple):
-    """One page: its section, where its source is, its short title, and what it is for."""
+    """One page: its section, where its source is, its short title, what it is for, and its group in the section."""
 
     section: str
     source: str
     title: str
     about: str
+    group: str = ""
 
     @property
     def place(self) -> str:
@@ -58,8 +59,8 @@ def entries() -> list[Entry]:
     there = [entry for entry in listed if entry.source not in awaited or (ROOT / entry.source).is_file()]
     named = {entry.source for entry in listed} | {"docs/README.md"}
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").glob("*.md"))]
-    others = [Entry(REST, name, heading(name), "") for name in files if name not in named]
-    last = max(index for index, entry in enumerate(there) if entry.section == REST)
+    others = [Entry(REST[0], name, heading(name), "", REST[1]) for name in files if name not in named]
+    last = max(index for index, entry in enumerate(there) if (entry.section, entry.group) == REST)
     return [*there[: last + 1], *others, *there[last + 1 :]]
 
 
@@ -71,7 +72,12 @@ def in_contents() -> list[Entry]:
 
 def _listed() -> tuple[list[Entry], list[str]]:
     found = tomllib.loads(NAVIGATION.read_text(encoding="utf-8"))
-    return [Entry(part["title"], *page) for part in found["section"] for page in part["pages"]], found["awaited"]
+    listed = [
+        Entry(part["title"], source, title, about, part.get("group", ""))
+        for part in found["section"]
+        for source, title, about in part["pages"]
+    ]
+    return listed, found["awaited"]
 
 
 def heading(source: str) -> str:
@@ -92,14 +98,22 @@ def place(source: str) -> str:
 def contents(pages: Sequence[Entry]) -> str:
     """Return the page that lists the others."""
     parts = [HEAD]
-    for section in dict.fromkeys(entry.section for entry in pages):
-        rows = [
-            f"| [{entry.title}]({os.path.relpath(entry.source, 'docs')}) | {entry.about} |"
-            for entry in pages
-            if entry.section == section
-        ]
-        parts.append("\n".join([f"## {section}", "", "| page | content |", "|---|---|", *rows]) + "\n")
+    for name, part in parts_of(pages):
+        rows = [f"| [{page.title}]({os.path.relpath(page.source, 'docs')}) | {page.about} |" for page in part]
+        parts.append("\n".join([f"## {name}", "", "| page | content |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
+
+
+def parts_of(pages: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Return the pages by section and group, each with a heading."""
+    names = dict.fromkeys((page.section, page.group) for page in pages)
+    return [
+        (
+            f"{section}: {group}" if group else section,
+            [page for page in pages if page[0] == section and page[4] == group],
+        )
+        for section, group in names
+    ]
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from scripts import docs_artefacts, docs_pictures, docs_reference  # noqa: E402  found from the root
-from scripts.docs_navigation import Entry, entries, place  # noqa: E402
+from scripts.docs_navigation import Entry, entries, parts_of, place  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -145,27 +145,33 @@ def _with_folders(pages: list[Entry], texts: dict[str, str]) -> Iterator[Entry]:
         if entry.source.endswith("/README.md"):
             folder = entry.source.removesuffix("README.md")
             inside = sorted(name for name in texts if name.startswith(folder) and name != entry.source)
-            yield from (Entry(entry.section, name, _heading(texts[name]), "") for name in inside)
+            yield from (Entry(entry.section, name, _heading(texts[name]), "", entry.group) for name in inside)
 
 
 def _heading(text: str) -> str:
     return text.partition("\n")[0].removeprefix("# ").replace("`", "")
 
 
-def _nav(pages: list[Entry]) -> list[dict[str, object]]:
-    """Return the navigation as MkDocs has it; a folder is a section of its own."""
-    sections: dict[str, list[object]] = {}
-    folders: dict[str, list[object]] = {}
+def _nav(pages: list[Entry]) -> list[object]:
+    """Return the navigation as MkDocs has it: sections, groups in them, and in these the folders."""
+    tree: dict[tuple[str, ...], list[object]] = {(): []}
+
+    def branch(path: tuple[str, ...]) -> list[object]:
+        if path not in tree:
+            tree[path] = []
+            branch(path[:-1]).append({path[-1]: tree[path]})
+        return tree[path]
+
+    folders: dict[str, tuple[str, ...]] = {}
     for entry in pages:
-        items, folder = sections.setdefault(entry.section, []), entry.place.rpartition("/")[0]
+        path = tuple(filter(None, (entry.section, entry.group)))
+        folder = entry.place.rpartition("/")[0]
         if entry.place.endswith("/README.md"):
-            folders[folder] = [entry.place]
-            items.append({entry.title: folders[folder]})
-        elif folder in folders:
-            folders[folder].append({entry.title: entry.place})
+            folders[folder] = (*path, entry.title)
+            branch(folders[folder]).append(entry.place)
         else:
-            items.append({entry.title: entry.place})
-    return [{title: items} for title, items in sections.items()]
+            branch(folders.get(folder, path)).append({entry.title: entry.place})
+    return tree[()]
 
 
 def finish(listed: list[Entry]) -> None:
@@ -187,8 +193,7 @@ def finish(listed: list[Entry]) -> None:
 def llms(listed: list[Entry]) -> str:
     """Return `llms.txt`: the pages in their order, each with what it is for."""
     parts = [f"# Xenoglot\n\n> {' '.join(_summary().split())}\n"]
-    for section in dict.fromkeys(entry.section for entry in listed):
-        pages = [entry for entry in listed if entry.section == section]
+    for section, pages in parts_of(listed):
         lines = [f"- [{page.title}]({page.place}){f': {page.about}' if page.about else ''}" for page in pages]
         parts.append("\n".join([f"## {section}", "", *lines]) + "\n")
     return "\n".join(parts)

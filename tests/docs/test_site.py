@@ -89,3 +89,16 @@ def test_llms_txt_lists_the_pages_with_what_they_are_for() -> None:
 )
 def test_files_of_other_hosts_are_seen(html: str, *, loads: bool) -> None:
     assert bool(docs_site.LOADED.search(html)) is loads
+
+
+def test_the_navigation_has_sections_groups_and_folders() -> None:
+    pages = [
+        Entry("Start", "README.md", "Overview", ""),
+        Entry("Guides", "docs/run.md", "Run", "", "Terminal"),
+        Entry("Guides", "docs/a/README.md", "A", "", "Help"),
+        Entry("Guides", "docs/a/b.md", "B", "", "Help"),
+    ]
+    assert docs_site._nav(pages) == [
+        {"Start": [{"Overview": "index.md"}]},
+        {"Guides": [{"Terminal": [{"Run": "run.md"}]}, {"Help": [{"A": ["a/README.md", {"B": "a/b.md"}]}]}]},
+    ]
