@@ -73,7 +73,7 @@ def test_r2_s20_the_source_archive_is_the_tree_and_nothing_else(distributions: P
         held = {name.partition("/")[2]: file.read() for name, file in files.items() if file is not None}
     at_the_top = {
         path.name: path.read_bytes()
-        for path in [*ROOT.glob("*.md"), *map(ROOT.joinpath, ("LICENSE", "Makefile", "pyproject.toml"))]
+        for path in [*ROOT.glob("*.md"), *map(ROOT.joinpath, ("LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml"))]
     }
     assert {name: data for name, data in held.items() if name not in MADE} == tree(*SHIPPED) | at_the_top
 
