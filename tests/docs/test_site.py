@@ -77,6 +77,11 @@ def test_llms_txt_lists_the_pages_with_what_they_are_for() -> None:
     assert lines[1] == "## Start\n\n- [Run](run.md): start a program\n\n## More\n\n- [B](a/b.md)\n"
 
 
+def test_code_in_tables_has_plain_bars() -> None:
+    html = r"<p>a \| b</p><td><code>x \| head</code></td><td class='a'>y</td>"
+    assert docs_site.without_escapes(html) == r"<p>a \| b</p><td><code>x | head</code></td><td class='a'>y</td>"
+
+
 @pytest.mark.parametrize(
     ("html", "loads"),
     [
