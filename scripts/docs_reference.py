@@ -16,65 +16,53 @@ import xenoglot
 import xenoglot.testing
 from tests.gateway.running_gateway import endpoint_rows
 from xenoglot import cli
+from xenoglot.command_help import EXAMPLES, HelpFormatter, commands_of, metavar, sections
 from xenoglot.gateway.config import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from xenoglot.command_help import CommandParser
 
 # -- commands
 
 
 def cli_page() -> str:
     """Return the page of all commands, from the parser."""
-    parser = cli._parser()  # noqa: SLF001  the program's own parser, so that the page cannot differ from it
     intro = (
         "Look up every command and flag here. The page is generated from the program; `xenoglot COMMAND --help` prints "
         "the same."
     )
-    return "\n".join(["# Commands and flags", "", intro, "", *_command(parser, 2)]).rstrip("\n") + "\n"
+    parts = ["# Commands and flags", "", intro, "", *_command(cli.command_parser(), 2)]
+    return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _command(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
-    formatter = parser._get_formatter()  # noqa: SLF001  it alone expands `%(default)s`
-    about = parser.description or ""
+def _command(parser: CommandParser, level: int) -> Iterator[str]:
+    """Yield the lines of a command, then those of its own commands."""
+    formatter = HelpFormatter(parser.prog)
     yield from (f"{'#' * level} `{parser.prog}`", "")
-    if about:
-        yield from (_cell(about % {"prog": parser.prog} if "%(" in about else about).replace("\\|", "|"), "")
-    yield from ("```text", _usage(parser), "```", "")
-    for group in parser._action_groups:  # noqa: SLF001  argparse tells them in no other way
-        rows = [row for action in group._group_actions for row in _row(action, formatter)]  # noqa: SLF001
+    if parser.description:
+        yield from (_cell(parser.description), "")
+    yield from ("```text", parser.short_usage(), "```", "")
+    if examples := EXAMPLES.get(parser.command):
+        yield from ("Examples:", "", "```sh", *examples, "```", "")
+    for title, _, actions in sections(parser):
+        rows = [_row(action, formatter) for action in actions if not isinstance(action, argparse._HelpAction)]  # noqa: SLF001
         if rows:
-            yield from (f"| {group.title or 'options'} | |", "|---|---|", *rows, "")
-    for action in parser._actions:  # noqa: SLF001  as above
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for child in dict.fromkeys(action.choices.values()):
-                yield from _command(child, min(level + 1, 4))
+            yield from (f"| {title or 'options'} | |", "|---|---|", *rows, "")
+    if (commands := commands_of(parser)) is not None:
+        for child in dict.fromkeys((commands.choices or {}).values()):
+            yield from _command(child, min(level + 1, 4))
 
 
-def _usage(parser: argparse.ArgumentParser) -> str:
-    """Return the usage, with values by their names: choices are in the table."""
-    text = parser.format_usage().removeprefix("usage: ").strip()
-    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    return re.sub(r"\n +", "\n  ", re.sub(r"(?<=[ \[])\{[^}]{60,}\}", "NAME", text))
-
-
-def _row(action: argparse.Action, formatter: Any) -> Iterator[str]:  # noqa: ANN401  argparse's own class
-    if action.help is argparse.SUPPRESS or isinstance(action, argparse._HelpAction):  # noqa: SLF001  each command has it
-        return
-    if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  the commands of a command
-        for choice in action._choices_actions:  # noqa: SLF001
-            yield f"| `{choice.dest}` | {_cell(choice.help or '')} |"
-        return
-    value = "" if action.nargs == 0 else _value(action)
+def _row(action: argparse.Action, formatter: HelpFormatter) -> str:
+    about = _cell(formatter.expanded_help(action))
+    value = "" if action.nargs == 0 else metavar(action)
+    choices = [f"`{choice}`" for choice in action.choices or ()] if action.option_strings else []
+    if choices:
+        about += f"; one of {', '.join(choices)}"
     names = ", ".join(f"`{name}{' ' + value if value else ''}`" for name in action.option_strings)
-    about = formatter._expand_help(action) if action.help else ""  # noqa: SLF001
-    choices = f"; one of {', '.join(f'`{choice}`' for choice in action.choices)}" if action.choices else ""
-    yield f"| {names or f'`{value}`'} | {_cell(about)}{choices} |"
-
-
-def _value(action: argparse.Action) -> str:
-    name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
-    return f"{name} ..." if action.nargs in ("+", "*", argparse.REMAINDER, argparse.PARSER) else name
+    return f"| {names or f'`{value}`'} | {about} |"
 
 
 def _cell(text: str) -> str:

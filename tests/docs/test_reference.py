@@ -10,12 +10,12 @@ import jsonschema_rs
 import xenoglot
 from scripts import docs_reference
 from tests.docs.pages import ROOT, blocks
-from xenoglot.cli import _parser
+from xenoglot.cli import command_parser
 
 
 def test_every_command_has_its_section() -> None:
     text = docs_reference.cli_page()
-    commands = next(action.choices for action in _parser()._actions if isinstance(action.choices, dict))
+    commands = next(action.choices for action in command_parser()._actions if isinstance(action.choices, dict))
     assert [name for name in commands if f"\n### `xenoglot {name}`\n" not in text] == []
     assert "`--upstream URL`" in text
     assert [
