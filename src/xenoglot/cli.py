@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import xenoglot
-from xenoglot import bench_commands, model_selection, probe_command
+from xenoglot import bench_commands, model_selection, probe_command, usage_commands
 from xenoglot.agent import command as agent
 from xenoglot.backends.redaction import for_log
 from xenoglot.backends.user_traceback import USER_CODE
@@ -158,6 +158,7 @@ def _parser() -> _Parser:
     bench_commands.add_commands(commands)
     launching.add_commands(commands, parser)
     batch.add_command(commands, _bar)
+    usage_commands.add_commands(commands, _say)
     return parser
 
 

@@ -17,6 +17,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "Use a model": ("ask", "chat", "agent", "embed", "batch"),
     "Connect programs": ("serve", "run", "init", "config", "health", "completion"),
     "Models and providers": ("models", "providers", "probe", "pull"),
+    "Report": ("usage", "requests"),
     "Translate": ("translate", "parse"),
     "Test": ("mock", "record", "replay"),
 }
@@ -35,6 +36,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "xenoglot serve --upstream http://127.0.0.1:8000 --port 9000",
         "xenoglot serve --config xenoglot.toml --workers 2",
     ),
+    "usage": ("xenoglot usage --by tenant,model --since 7d",),
+    "requests": ("xenoglot requests list --since 1h --failed",),
     "models": ("xenoglot models --upstream http://127.0.0.1:8000",),
     "ask": (
         "xenoglot ask What is the capital of France?",

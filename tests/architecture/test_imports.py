@@ -39,6 +39,7 @@ ARROWS = {
     "translate": FORMATS,
     "testing": ANSWERERS,
     "probe_command": ANSWERERS | {"gateway"},
+    "usage_commands": MACHINERY | {"model_selection", "store"},
     "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools"},
@@ -50,7 +51,18 @@ ARROWS = {
     "launching": PROGRAMS | {"command_help"},
     "python_gateway": ROOMS | {"gateway"},
     "command_help": set[str](),
-    "cli": PROGRAMS | {"", "agent", "bench_commands", "command_help", "bulk", "launching", "probe_command", "terminal"},
+    "cli": PROGRAMS
+    | {
+        "",
+        "agent",
+        "bench_commands",
+        "bulk",
+        "command_help",
+        "launching",
+        "probe_command",
+        "terminal",
+        "usage_commands",
+    },
     "": ROOMS | {"client", "cli", "moved_modules", "python_gateway", "tools"},
 }
 

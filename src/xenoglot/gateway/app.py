@@ -16,6 +16,7 @@ from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import ParseEndpoint
 from xenoglot.gateway.api.request_admission import RequestAdmission, admitted_context
 from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors
+from xenoglot.gateway.api.usage_report import UsageEndpoint
 from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.config.local_models import EMBEDDING
@@ -138,6 +139,7 @@ class Gateway:
             parse=ParseEndpoint(bodies),
             models=ModelsEndpoint(self.models, bodies, config.upstreams),
             status=StatusEndpoint(lambda: self.draining, metrics),
+            usage=UsageEndpoint(keeper, self.recorder),
         )
 
     def runner(self) -> BatchRunner:

@@ -15,6 +15,7 @@ from xenoglot.gateway.api.metrics import MEDIA_TYPE
 from xenoglot.gateway.api.models import ModelsEndpoint
 from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import PARSE, ParseEndpoint
+from xenoglot.gateway.api.usage_report import USAGE, UsageEndpoint
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.endpoint.responses import send, send_json
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, EndpointRow
@@ -80,6 +81,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     parse: ParseEndpoint
     models: ModelsEndpoint
     status: StatusEndpoint
+    usage: UsageEndpoint
 
     def rows(self) -> tuple[EndpointRow, ...]:
         """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
@@ -92,6 +94,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             EndpointRow(method="GET", path="/health/ready", policy="open", handler=status.ready),
             EndpointRow(method="GET", path="/metrics", policy="admin", handler=status.told_metrics),
             EndpointRow(method="GET", path=MODELS, policy="key", handler=models.list_models),
+            EndpointRow(method="GET", path=USAGE, policy="key", handler=self.usage.serve),
             EndpointRow(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
             EndpointRow(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
         ]

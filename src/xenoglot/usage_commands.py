@@ -1,0 +1,212 @@
+"""The commands `xenoglot usage` and `xenoglot requests`: what the ledger of a gateway has, as a table, CSV or JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from msgspec.structs import asdict
+
+from xenoglot import model_selection
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.errors import ConfigurationError
+from xenoglot.store.ledger import queries
+from xenoglot.store.ledger.interval import since
+from xenoglot.store.ledger.queries import GROUPS, RequestFilter, UsageFilter
+from xenoglot.store.location import open_store
+from xenoglot.store.records import StoreError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.model.json import JSON
+    from xenoglot.store.ledger.rows import RequestRow
+    from xenoglot.store.queries import Database, Steps
+
+    Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
+    T = TypeVar("T")
+
+MICRO: Final = 1_000_000
+SHOWN: Final = ("requests", "failures", "input", "output", "cache_read", "cost", "unpriced", "estimated")
+"""Sums in the table; CSV and JSON have all."""
+LISTED: Final = (
+    "id",
+    "time",
+    "tenant",
+    "model",
+    "upstream",
+    "status",
+    "input",
+    "output",
+    "cost",
+    "total_ms",
+    "failure",
+)
+
+
+def add_commands(commands: argparse._SubParsersAction[Parser], say: Callable[[str], None]) -> None:
+    """Add the commands to a parser; each sets `run`, which takes the options and returns the exit code."""
+    usage = commands.add_parser(
+        "usage",
+        help="report usage and cost from the gateway's ledger",
+        description="Report tokens, requests and cost by tenant, model and others, from the ledger of a gateway.",
+    )
+    usage.add_argument(
+        "--by", metavar="NAMES", default="tenant,model", help=f"group by some of {', '.join(GROUPS)} (tenant,model)"
+    )
+    _add_period(usage)
+    usage.add_argument("--tenant", metavar="NAME", help="only this tenant")
+    form = usage.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="print comma-separated values, costs in micro-units")
+    form.add_argument("--json", action="store_true", help="print one JSON object a line, costs in micro-units")
+    usage.set_defaults(run=partial(_usage, say=say))
+
+    requests = commands.add_parser(
+        "requests",
+        help="list requests of the gateway's ledger, or show one",
+        description="List requests that a gateway recorded in its ledger, or show all that is known about one.",
+    )
+    actions = requests.add_subparsers(title="actions", required=True, metavar="ACTION")
+    listed = actions.add_parser("list", help="list requests, the newest first")
+    _add_period(listed)
+    listed.add_argument("--tenant", metavar="NAME", help="only this tenant")
+    listed.add_argument("--model", metavar="NAME", help="only this model, as clients name it")
+    listed.add_argument("--failed", action="store_true", help="only requests that failed")
+    listed.add_argument("--limit", type=int, metavar="N", default=50, help="at most so many (50)")
+    listed.add_argument("--json", action="store_true", help="print one JSON object a line, costs in micro-units")
+    listed.set_defaults(run=partial(_list, say=say))
+    show = actions.add_parser("show", help="show one request")
+    model_selection.add_config(show)
+    show.add_argument("id", metavar="ID", help="the id of the request: header `x-request-id` of the response")
+    show.set_defaults(run=partial(_show, say=say))
+
+
+def _add_period(parser: argparse.ArgumentParser) -> None:
+    model_selection.add_config(parser)
+    parser.add_argument("--since", metavar="TIME", default="7d", help="30m, 24h, 7d or 4w ago, or a date (7d)")
+
+
+def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    by = [name for name in options.by.split(",") if name]
+    try:
+        steps = queries.usage(by, UsageFilter(since=_since(options) // 3600 * 3600, tenant=options.tenant))
+        rows = _read(options, steps)
+    except ValueError as error:
+        raise ConfigurationError(f"--by: {error}") from None
+    if "day" in by or "hour" in by:
+        for row in rows:
+            row |= {name: _moment(cast("float", row[name]), name) for name in ("day", "hour") if name in row}
+    if options.json:
+        for row in rows:
+            say(encode_json(row).decode())
+    elif options.csv:
+        _csv((*by, "currency", *queries.SUMS), rows)
+    else:
+        columns = (*by, *SHOWN, "currency")
+        say(_table(columns, [row | {"cost": _money(row["cost"]) if row["currency"] else ""} for row in rows]))
+    return 0
+
+
+def _list(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    which = RequestFilter(
+        since=_since(options),
+        tenant=options.tenant,
+        model=options.model,
+        failed=options.failed,
+        limit=options.limit,
+    )
+    found = _read(options, queries.requests(which))
+    if options.json:
+        for row in found:
+            say(encode_json(asdict(row)).decode())
+    else:
+        say(_table(LISTED, [_readable(row) for row in found]))
+    return 0
+
+
+def _show(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    row = _read(options, queries.request(options.id))
+    if row is None:
+        raise ConfigurationError(f"the ledger has no request `{options.id}`")
+    readable = _readable(row)
+    width = max(map(len, readable))
+    for name, value in readable.items():
+        if value is not None:
+            say(f"{name:{width}}  {value}")
+    return 0
+
+
+def _since(options: argparse.Namespace) -> float:
+    try:
+        return since(options.since, time.time())
+    except ValueError as error:
+        raise ConfigurationError(f"--since: {error}") from None
+
+
+def _read(options: argparse.Namespace, steps: Steps[T]) -> T:
+    """Return what the ledger says.
+
+    Raises:
+        ConfigurationError: the configuration has no store that another process could read, or it cannot be read.
+    """
+    config = model_selection.config_of(options)
+    store = open_store(config.store_url, os.environ)
+    if store is None or config.store_url == "memory" or not store.has_history():
+        raise ConfigurationError("there is no ledger yet: the gateway of this configuration has stored nothing")
+
+    async def ask() -> T:
+        try:
+            return await cast("Database", store).read(steps)
+        finally:
+            await store.aclose()
+
+    try:
+        return asyncio.run(ask())
+    except StoreError as error:
+        raise ConfigurationError(f"the ledger cannot be read: {error}") from None
+
+
+def _readable(row: RequestRow) -> dict[str, JSON]:
+    values: dict[str, JSON] = asdict(row)
+    values["cost"] = None if row.cost is None else f"{_money(row.cost)} {row.currency}"
+    return {"id": values.pop("id"), "time": _moment(values.pop("at"), "second"), **values}
+
+
+def _moment(seconds: float, exact: str) -> str:
+    forms = {"day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H:00Z"}
+    return datetime.fromtimestamp(seconds, UTC).strftime(forms.get(exact, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def _money(amount: int) -> str:
+    return f"{amount // MICRO}.{amount % MICRO:06}"
+
+
+def _csv(columns: Sequence[str], rows: Sequence[dict[str, JSON]]) -> None:
+    writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _table(columns: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str:
+    """Return rows in columns: numbers to the right, a dash for what is not known."""
+    cells = [[_cell(row.get(name)) for name in columns] for row in rows]
+    widths = [max(len(name), *(len(line[place]) for line in cells), 0) for place, name in enumerate(columns)]
+    numbers = [all(isinstance(row.get(name), int | float) or name == "cost" for row in rows) for name in columns]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, numbers, strict=True)
+        ).rstrip()
+        for line in ([*columns], *cells)
+    )
+
+
+def _cell(value: JSON) -> str:
+    return "-" if value is None or value == "" else str(value)

@@ -1,0 +1,109 @@
+"""`xenoglot usage` and `xenoglot requests`: what the ledger of a gateway has, told to people and to programs."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from xenoglot.cli import main
+from xenoglot.store.ledger import queries
+from xenoglot.store.ledger.rows import RequestRow
+from xenoglot.store.sqlite import SQLite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+NOW = time.time()
+ROWS = (
+    RequestRow(
+        id="req_1", at=NOW - 60, tenant="ada", model="large", upstream="lab", status=200, input=1000, output=20,
+        cost=1_234_567, currency="USD", price_source="own", total_ms=12.5,
+    ),
+    RequestRow(id="req_2", at=NOW - 30, tenant="ben", model="small", upstream="lab", status=200, input=5, output=1),
+    RequestRow(id="req_3", at=NOW - 10, tenant="ben", model="small", status=502, failure="upstream"),
+    RequestRow(id="req_0", at=NOW - 30 * 86_400, tenant="ada", model="large", status=200, input=7, output=1),
+)  # fmt: skip
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """Give the path of a configuration whose store has these rows."""
+
+    async def fill() -> None:
+        store = SQLite(tmp_path / "state.db")
+        await store.write(queries.add(ROWS))
+        await store.aclose()
+
+    asyncio.run(fill())
+    return configuration(tmp_path)
+
+
+def configuration(folder: Path) -> str:
+    path = folder / "xenoglot.toml"
+    upstream = '[upstreams.lab]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9"\n'
+    path.write_text(f'[store]\nurl = "sqlite://{folder}/state.db"\n[ledger]\n{upstream}')
+    path.chmod(0o600)
+    return str(path)
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_usage_is_a_table_by_tenant_and_model(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(capsys, "usage", "--config", config).splitlines()
+    assert lines[0].split()[:6] == ["tenant", "model", "requests", "failures", "input", "output"]
+    assert [line.split() for line in lines[1:]] == [
+        ["ada", "large", "1", "0", "1000", "20", "0", "1.234567", "0", "0", "USD"],
+        ["ben", "small", "2", "1", "5", "1", "0", "-", "1", "0", "-"],
+    ]
+
+
+def test_csv_and_json_have_every_sum(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = told(capsys, "usage", "--config", config, "--by", "tenant", "--since", "60d", "--csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert list(rows[0]) == ["tenant", "currency", *queries.SUMS]
+    found = json.loads("[" + ",".join(told(capsys, "usage", "--config", config, "--by", "day", "--json").split()) + "]")
+    assert sum(row["cost"] for row in found) == sum(int(row["cost"]) for row in rows) == 1_234_567
+    assert all(len(row["day"]) == len("2026-11-23") for row in found)
+
+
+def test_requests_are_listed_and_shown(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [line.split()[0] for line in told(capsys, "requests", "list", "--config", config).splitlines()] == [
+        "id", "req_3", "req_2", "req_1",
+    ]  # fmt: skip
+    failed = told(capsys, "requests", "list", "--config", config, "--failed", "--json")
+    assert [json.loads(line)["id"] for line in failed.splitlines()] == ["req_3"]
+    shown = dict(
+        line.split(None, 1) for line in told(capsys, "requests", "show", "--config", config, "req_1").splitlines()
+    )
+    assert (shown["id"], shown["cost"], shown["tenant"], shown["input"]) == ("req_1", "1.234567 USD", "ada", "1000")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(("usage", "--by", "colour"), "--by: `colour`: expected one of tenant", id="group"),
+        pytest.param(("usage", "--since", "yesterday"), "--since: expected a time like 30m", id="since"),
+        pytest.param(("requests", "show", "req_9"), "the ledger has no request `req_9`", id="request"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    config: str, capsys: pytest.CaptureFixture[str], arguments: Sequence[str], complaint: str
+) -> None:
+    assert main([*arguments, "--config", config]) == 2
+    assert capsys.readouterr().err.startswith(f"xenoglot: {complaint}")
+
+
+def test_a_gateway_that_has_stored_nothing_has_no_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["usage", "--config", configuration(tmp_path)]) == 2
+    assert "there is no ledger yet" in capsys.readouterr().err
+    assert not (tmp_path / "state.db").exists()
