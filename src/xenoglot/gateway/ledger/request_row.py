@@ -13,8 +13,9 @@ from xenoglot.model.response import Usage
 from xenoglot.store.ledger.rows import RequestRow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from xenoglot.codec.loss import Loss
     from xenoglot.gateway.observability.request_log import RequestLog
 
 NO_USAGE = counts_of(Usage())
@@ -28,7 +29,6 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
     usage, cost = record.usage, record.cost
     counts = NO_USAGE if usage is None else counts_of(usage)
     losses = tuple(record.losses)
-    kinds = Counter(loss.how for loss in losses)
     status = record.status
     if status is None and record.failure == "cancelled":
         status = CLIENT_GONE
@@ -66,9 +66,14 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
         currency=None if cost is None else cost.currency,
         price_source=None if cost is None else cost.source,
         losses=len(losses),
-        loss_kinds=",".join(f"{kind}:{count}" for kind, count in sorted(kinds.items())) or None,
+        loss_kinds=_kinds(losses) if losses else None,
         trace=record.trace,
     )
+
+
+def _kinds(losses: Sequence[Loss]) -> str:
+    kinds = Counter(loss.how for loss in losses)
+    return ",".join(f"{kind}:{count}" for kind, count in sorted(kinds.items()))
 
 
 def _milliseconds(seconds: float) -> float:
