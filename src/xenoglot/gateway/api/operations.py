@@ -20,7 +20,7 @@ from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.responses import send, send_json
-from xenoglot.gateway.observability.request_log import LOSSES
+from xenoglot.gateway.observability.request_log import COST, LOSSES
 from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.routing.reservation import Demand
@@ -104,6 +104,9 @@ class OperationEndpoint(Struct, frozen=True):
         size = 0 if answer.body is not None else operation.size(answer.result, request)
         written = await offload(size, lambda: _written(answer, call, size))
         more = report_headers(record, dialect, answer.limits)  # with what is lost of the result, too
+        prices = self.services.prices
+        if prices is not None and (cost := prices.cost(record)) is not None:
+            more.append((COST, str(cost)))
         await send(ctx, 200, written, media_type="application/json", more=more)
 
     async def _read(self, form: AnyForm, ctx: RequestContext) -> tuple[bytes, JSON]:

@@ -54,6 +54,8 @@ class PriceList:
             return None
         rates = self._rates_of(upstream, model)
         counts = counts_of(usage)
+        if usage.output_tokens is None and record.finish is None and record.failure is None:
+            counts["output"] = 0  # an operation without text, for example embeddings
         if rates is not None:
             cost = rates.cost(counts)
             if cost is None or rates.source == OWN or not _has_parts(usage):
