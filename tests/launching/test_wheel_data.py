@@ -63,7 +63,8 @@ import sys, importlib.abc
 HAS = ("hatchling", "msgspec", "shtab", "packaging", "pathspec", "pluggy", "tomlkit", "trove_classifiers")
 class Isolated(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if path is None and name.partition(".")[0] not in (*HAS, "wheel_data", "xenoglot", *sys.stdlib_module_names):
+        top, ours = name.partition(".")[0], ("wheel_data", "xenoglot", "_sysconfigdata")
+        if path is None and top not in (*HAS, *sys.stdlib_module_names) and not top.startswith(ours):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Isolated())
 sys.path.insert(0, {str(ROOT / "scripts")!r})

@@ -22,8 +22,11 @@ FILES: Final = (
 EXIT_STATUS: Final = (
     ("0", "success"),
     ("1", "differences (replay), failed lines (batch)"),
-    ("2", "usage error, or no answer"),
+    ("2", "usage error"),
     ("3", "losses that were refused (translate)"),
+    ("4, 5, 6", "unfinished (batch, agent), a budget is spent, the model refused (agent)"),
+    ("7", "the server refused the request"),
+    ("8", "the server cannot be reached, failed or is busy"),
     ("130", "interrupted"),
 )
 
@@ -64,7 +67,7 @@ def _page(parser: CommandParser, summary: str, version: str, related: list[str])
     if related:
         lines += [*_table("EXIT STATUS", EXIT_STATUS), *_table("FILES", FILES), ".SH SEE ALSO"]
         lines += [f".BR {_text(f'{name}-{command}')} (1)" for command in related]
-    return "\n".join(lines) + "\n"
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _sections(parser: CommandParser, macro: str) -> Iterator[str]:
