@@ -20,6 +20,7 @@ from xenoglot.testing.script import Respond, ScriptRule
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.response import FinishReason
 
 NOON = 1_793_534_400.0
 USAGE = Usage(input_tokens=1000, output_tokens=100, cache_read=400, cache_write=0)
@@ -34,9 +35,9 @@ def price_list(*rows: JSON) -> PriceList:
     return PriceList(check(plain, {"ANTHROPIC_API_KEY": "key"}, "the tests"), lambda: NOON)
 
 
-def record(upstream: str, model: str, usage: Usage | None = USAGE, finish: str | None = "stop") -> RequestLog:
+def record(upstream: str, model: str, usage: Usage | None = USAGE, finish: FinishReason | None = "stop") -> RequestLog:
     made = RequestLog("req_1", "POST", 0.0, float, backend=upstream, target=model, usage=usage)
-    made.finish = finish  # type: ignore[assignment]  a word of the model
+    made.finish = finish
     return made
 
 
@@ -79,7 +80,7 @@ def test_parts_with_prices_of_their_own_are_priced_by_the_table() -> None:
         pytest.param(Usage(input_tokens=1, output_tokens=1, cache_read=2), "stop", id="contradiction"),
     ],
 )
-def test_what_is_not_known_costs_null(usage: Usage | None, finish: str | None) -> None:
+def test_what_is_not_known_costs_null(usage: Usage | None, finish: FinishReason | None) -> None:
     prices = price_list({"model": "*", "input": 1, "output": 1, "cache_read": 1})
     assert prices.cost(record("own", "small", usage, finish)) is None
 
