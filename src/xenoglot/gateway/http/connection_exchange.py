@@ -324,7 +324,7 @@ class ConnectionExchange:
     def leave(self) -> None:
         """Note that the client is gone."""
         self.over = self.gone = True
-        self._problem = ClientDisconnectedError("the client left before its request was complete")
+        self._problem = ClientDisconnectedError("the client disconnected before its request was complete")
         self._pieces.clear()
         self._wake()
 
