@@ -329,7 +329,8 @@ class AsyncClient:
     ) -> AsyncItems[JSONObject]:
         """Return the answer to a request in JSON of `dialect` as a stream of its events, without `[DONE]`.
 
-        Arguments and errors are those of `raw`; errors are raised while reading.
+        Arguments and errors are those of `raw`; errors are raised while reading. The request for the upstream also
+        asks for token counts, in dialects where they are optional.
         """
         asked = RawCall(body, dialect, headers, timeout)
         return AsyncItems(lambda: self._calling.raw_begin(asked), seconds(timeout))

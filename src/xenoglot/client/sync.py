@@ -339,7 +339,8 @@ class Client:
     ) -> Items[JSONObject]:
         """Return the answer to a request in JSON of `dialect` as a stream of its events, without `[DONE]`.
 
-        Arguments and errors are those of `raw`; errors are raised while reading.
+        Arguments and errors are those of `raw`; errors are raised while reading. The request for the upstream also
+        asks for token counts, in dialects where they are optional.
         """
         portal, client = self._current()
         return Items(portal, client.raw_stream(body, dialect, headers=headers, timeout=timeout), self)

@@ -145,7 +145,8 @@ async def test_a_stream_is_given_event_by_event() -> None:
     async with scripted_client(HELLO_STREAMED) as (client, server):
         async with client.raw_stream(ASK["chat"]) as stream:
             found = [event["choices"][0]["delta"].get("content") async for event in stream]
-        assert server.requests[0].json == {**ASK["chat"], "model": "m", "stream": True}
+        usage = {"stream_options": {"include_usage": True}}
+        assert server.requests[0].json == {**ASK["chat"], "model": "m", "stream": True, **usage}
     assert found == ["Hel", "lo.", None]
 
 
