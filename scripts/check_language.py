@@ -115,6 +115,7 @@ def places(path: str, text: str) -> list[Place]:
 def prose(text: str) -> str:
     """Return a page with its code blocks, code and addresses blanked out; every line stays where it is."""
     text = re.sub(r"^ *(`{3,})[^`\n]*\n.*?^ *\1 *$", _lines_only, text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<!--.*?-->", _lines_only, text, flags=re.DOTALL)
     return code_blanked(re.sub(r"\]\([^)]*\)|https?://\S+", "]", text))
 
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from xenoglot.tools.tool_output import ToolError, ToolOutput
 
 __version__: str
-"""The version of the installed distribution, looked up when it is first asked for."""
+"""The version of the installed distribution, looked up at its first use."""
 
 _LATER = {
     "AnswerTruncatedError": "xenoglot.client.results.parsed",

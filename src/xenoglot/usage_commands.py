@@ -151,7 +151,7 @@ def _since(options: argparse.Namespace) -> float:
 
 
 def _read(options: argparse.Namespace, steps: Steps[T]) -> T:
-    """Return what the ledger says.
+    """Return the report of the ledger.
 
     Raises:
         ConfigurationError: the configuration has no store that another process could read, or it cannot be read.

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check(url: str, what: str, timeout: float) -> tuple[bool, str]:
-    """Return whether the gateway at `url` is `ready` or `live`, and a line that says why; at most `timeout` seconds.
+    """Return whether the gateway at `url` is `ready` or `live`, and a line with the reason; at most `timeout` seconds.
 
     Proxies of the environment are not used and redirects are not followed: only this server's own answer counts.
 

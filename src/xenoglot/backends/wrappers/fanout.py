@@ -90,7 +90,7 @@ def _check_size(request: Request, each: int) -> None:
     if texts > MOST_PARTS:
         raise WireError("$.prompt", f"found {texts} texts, expected at most {MOST_PARTS}")
     if texts * each > MOST_PARTS:
-        raise WireError("$.n", f"{texts * each} answers are requested; expected at most {MOST_PARTS}")
+        raise WireError("$.n", f"{texts * each} answers are requested, expected at most {MOST_PARTS}")
 
 
 def _one_by_one(request: Request, count: int) -> Iterator[Request]:

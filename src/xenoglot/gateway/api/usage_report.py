@@ -30,7 +30,7 @@ OFF = Failure(kind="not_found", message="the gateway records no usage: its ledge
 
 
 class UsageEndpoint(Struct, frozen=True):
-    """Tells clients what they have used. Without a `ledger` nobody knows."""
+    """Reports their usage to clients. It needs a `ledger`."""
 
     keeper: StoreService | None
     ledger: RequestSink | None

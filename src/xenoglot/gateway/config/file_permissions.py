@@ -51,7 +51,7 @@ class Secrets:
 
 
 def check_file(path: Path, upstreams: Mapping[str, UpstreamSettings], problems: Problems) -> None:
-    """Note who else may touch the file: whoever writes it says where keys are sent, whoever reads it has what it holds.
+    """Note who else may write or read the file: writers decide where keys are sent, readers see its content.
 
     Where files have no owners and modes there is nothing to note.
     """

@@ -2,8 +2,8 @@
 
 Theory of operation. A request that is over is put into a queue, which costs it next to nothing. After a quarter of a
 second, or when 500 wait, they are written in one transaction together with the sums of their hours. Rows that cannot be
-written stay in the queue and are tried again; while the queue is full, further rows are dropped, and counted. A write
-that failed may have been committed all the same, so of rows that are tried again those that exist are left out; of a
+written stay in the queue and are retried; while the queue is full, further rows are dropped, and counted. A write
+that failed may have been committed all the same, so retried rows that exist are left out; of a
 batch that fails while the store is well, each row is written alone, and what cannot be written is dropped.
 """
 
@@ -48,7 +48,7 @@ _logger = logging.getLogger("xenoglot.gateway")
 
 
 class LedgerStore(Protocol):
-    """The store behind a bound on its time."""
+    """The store with a time limit."""
 
     @property
     def store(self) -> object:
@@ -61,7 +61,7 @@ class LedgerStore(Protocol):
         ...
 
     def within(self, asked: Awaitable[int]) -> Awaitable[int]:
-        """Return what the store says, in time; `StoreError` if it does not."""
+        """Return the result of the store in time, or raise `StoreError`."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Cost of requests: rows of the operator first, then the table of `genai-prices`. An unknown price gives no cost.
 
 Theory of operation. To find a model in the table takes about a millisecond, so what was found is kept: as rates where
-the prices are linear, which they nearly always are; else the table is asked for each request. Prices may depend on the
+the prices are linear, which they nearly always are; else the table is used for each request. Prices may depend on the
 time of day, so they are looked up again after a quarter of an hour.
 """
 
