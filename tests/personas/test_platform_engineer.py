@@ -157,6 +157,21 @@ def test_a_request_in_flight_ends_before_the_gateway_does(team: Team) -> None:
         assert (statuses, server.wait()) == ([200], 0)
 
 
+def test_a_backup_restores_a_conversation_after_the_disk_is_lost(team: Team) -> None:
+    home = team.home
+    store = f'[store]\nurl = "sqlite://{home.folder}/state.db"\n'
+    home.write("team.toml", (home.folder / "team.toml").read_text(encoding="utf-8") + store)
+    with home.serving("xenoglot serve --config team.toml") as server:
+        head = "-H 'content-type: application/json' -H \"authorization: Bearer $ADA_KEY\""
+        made = json.loads(home.run(f"curl -sS {head} -d '{{}}' {server.url}/v1/conversations"))
+        home.run("""python -c "import sqlite3; sqlite3.connect('state.db').backup(sqlite3.connect('copy.db'))" """)
+    home.run("rm state.db* && mv copy.db state.db && chmod 600 state.db")
+    with home.serving("xenoglot serve --config team.toml") as server:
+        told = team.get(f"{server.url}/v1/conversations/{made['id']}", "ADA_KEY")
+    assert told.endswith("\n200")
+    assert made["id"] in told
+
+
 def test_systemd_accepts_the_unit_with_the_engineer_s_paths(team: Team) -> None:
     unit = (ROOT / "deploy" / "systemd" / "xenoglot.service").read_text(encoding="utf-8")
     team.home.write("xenoglot.service", unit.replace("/opt/xenoglot/bin", str(BIN)))
