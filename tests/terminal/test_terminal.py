@@ -251,7 +251,7 @@ def test_an_error_is_a_line_and_the_conversation_goes_on(home: Path) -> None:
         terminal.type("one", "Enter")
         terminal.until(STATUS)
         terminal.type("two", "Enter")
-        terminal.until("^not .\\[31mthis way\n/retry asks again")
+        terminal.until("^HTTP 400 from http://.*/v1/chat/completions: not .\\[31mthis way\n/retry asks again")
         terminal.type("/retry", "Enter")
         terminal.until(f"/retry\n\nHello.\n\n{STATUS}")
         assert [message["content"] for message in sent(upstream)["messages"]] == ["one", "First.", "two"]
@@ -367,7 +367,10 @@ def test_pipes_work(home: Path) -> None:
         assert [sent(upstream)["max_tokens"], len(sent(upstream)["messages"])] == [9, 2]
         upstream.script(ScriptRule(steps=refusal("chat", Failure(kind="overloaded", message="busy"))))
         done = subprocess.run([*command, "--model", "m"], input=b"one\n", capture_output=True, check=False, env=environ)
-        assert (done.returncode, done.stdout.decode()) == (2, "busy\n")
+        assert (done.returncode, done.stdout.decode()) == (
+            2,
+            f"HTTP 503 from {upstream.url}/v1/chat/completions: busy\n",
+        )
     assert list(home.iterdir()) == []
 
 
