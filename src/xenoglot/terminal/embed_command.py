@@ -23,7 +23,6 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
         help="print the embedding of a text",
         description="Print the embedding of a text as a JSON array, or with --lines of each line of standard input. "
         "The text is the words of the command line, or standard input.",
-        epilog="Examples:\n  xenoglot embed 'a red fox'\n  xenoglot embed --lines < titles.txt > vectors.jsonl",
     )
     embed.add_argument("text", nargs="*", metavar="TEXT", help="the text; quotes are optional")
     embed.add_argument("--lines", action="store_true", help="embed each line of standard input; one array per line")
