@@ -73,7 +73,7 @@ def _open_folder(path: Path) -> Path | None:
     """Return the first folder above the file, or above what it links to, in which everybody may replace it.
 
     In a folder with the sticky bit, such as `/tmp`, only the owner of a file may; on a file system that is mounted
-    read-only, nobody. Kubernetes mounts the folder of a ConfigMap with mode 777, and read-only.
+    read-only, no user may. Kubernetes mounts the folder of a ConfigMap with mode 777, and read-only.
     """
     for folder in (*path.absolute().parents, *path.resolve().parents):
         mode = folder.stat().st_mode
