@@ -112,12 +112,13 @@ def check_answer(name: str, events: list[Event], asked: Request) -> None:
         check(published.document, published.whole, SPOKEN[name](whole) if name in SPOKEN else whole)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
 @each("stream.*")
-def test_what_is_written_of_a_strangers_vector(case: Case, name: str) -> None:
+def test_what_is_written_of_a_strangers_vector(case: Case) -> None:
     """At home a server's own departures from the schema go home as they came; there is nothing to hold them against."""
-    if case.folder.parent.name != name:
-        check_answer(name, decoded(case.dialect, [case.stream]), replace(case.asked(), stream=True, stream_usage=True))
+    for name in PUBLISHED:
+        if case.folder.parent.name != name:
+            asked = replace(case.asked(), stream=True, stream_usage=True)
+            check_answer(name, decoded(case.dialect, [case.stream]), asked)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
