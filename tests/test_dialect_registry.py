@@ -49,3 +49,19 @@ def test_the_former_place_warns(name: str) -> None:
 def test_the_former_place_has_nothing_else() -> None:
     with pytest.raises(AttributeError, match="no attribute `entries`"):
         getattr(dialect, "entries")  # noqa: B009  a type checker does not know it
+
+
+@pytest.mark.parametrize(
+    ("other", "name"), [("openai", "chat"), ("anthropic", "messages"), ("claude", "messages"), ("google", "gemini")]
+)
+def test_other_names_of_dialects(other: str, name: str) -> None:
+    assert get(other) is get(name)
+    assert dialect_registry.canonical(other) == dialect_registry.argument(other) == name
+    assert other not in names()
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("massages", "messages"), ("opnai", "openai"), ("gemni", "gemini")])
+def test_a_misspelt_dialect_has_a_suggestion(wrong: str, near: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        get(wrong)
+    assert str(caught.value) == f"there is no dialect `{wrong}`; did you mean `{near}`?"

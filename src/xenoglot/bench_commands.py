@@ -11,7 +11,7 @@ from pathlib import Path
 from socket import gaierror
 from typing import TYPE_CHECKING, TypeVar
 
-from xenoglot.dialect_registry import names
+from xenoglot.dialect_registry import argument, names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _add_mock(commands: argparse._SubParsersAction[Parser]) -> None:
         description="Start a server with scripted answers, and print its URL and each request.",
     )
     mock.add_argument("--script", metavar="FILE", help="TOML script (default: a short answer in every dialect)")
-    mock.add_argument("--dialect", choices=names(), help="answer in this dialect only")
+    mock.add_argument("--dialect", type=argument, choices=names(), help="answer in this dialect only")
     mock.add_argument("--text", metavar="TEXT", help="text of the answer (default: Hello.)")
     mock.add_argument("--fault", metavar="NAME", help="fault of each answer of `--dialect`; an unknown name lists all")
     _add_address(mock)

@@ -27,7 +27,7 @@ from xenoglot.codec import loss
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.command_help import DESCRIPTION, CommandParser
-from xenoglot.dialect_registry import names
+from xenoglot.dialect_registry import argument, names
 from xenoglot.errors import (
     EXTRAS,
     ConfigurationError,
@@ -219,8 +219,12 @@ def _add_translation(commands: argparse._SubParsersAction[Any]) -> None:
         help="translate a request, response, error or stream to another API format",
         description="Translate standard input, a request, response, error or stream, to another API format (dialect).",
     )
-    translated.add_argument("--from", dest="source", required=True, choices=names(), help="dialect of the input")
-    translated.add_argument("--to", dest="target", required=True, choices=names(), help="dialect of the output")
+    translated.add_argument(
+        "--from", dest="source", required=True, type=argument, choices=names(), help="dialect of the input"
+    )
+    translated.add_argument(
+        "--to", dest="target", required=True, type=argument, choices=names(), help="dialect of the output"
+    )
     translated.add_argument(
         "--report",
         nargs="?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -9,7 +10,10 @@ from xenoglot.entry_points import PluginEntry, entries
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.json import JSON
 
 GROUP = "xenoglot.dialects"
 """The entry-point group under which dialects are found."""
@@ -28,12 +32,41 @@ def names() -> tuple[str, ...]:
 
 @cache
 def get(name: str) -> Dialect:
-    """Return the dialect `name`.
+    """Return the dialect `name`, which may be one of its other names.
 
     Raises:
         ConfigurationError: there is none of that name.
     """
-    entry = _entries().get(name)
+    entry = _entries().get(name) or _entries().get(canonical(name))
     if entry is None:
-        raise ConfigurationError(f"there is no dialect `{name}`; installed: {', '.join(names()) or 'none'}")
+        near = get_close_matches(name, (*names(), *other_names()), n=1)
+        advice = f"did you mean `{near[0]}`?" if near else f"installed: {', '.join(names()) or 'none'}"
+        raise ConfigurationError(f"there is no dialect `{name}`; {advice}")
     return cast("Dialect", entry.load())
+
+
+def canonical(name: str) -> str:
+    """Return the name of the dialect that has `name` as another one (`openai`: `chat`); any other name unchanged."""
+    return name if name in _entries() else other_names().get(name, name)
+
+
+def canonical_json(value: JSON) -> JSON:
+    """Return the same of a value that may be a name, as files have it."""
+    return canonical(value) if isinstance(value, str) else value
+
+
+def argument(name: str) -> str:
+    """Return the name of a dialect that an argument of the command line names, for `argparse`."""
+    try:
+        get(name)
+    except ConfigurationError as error:
+        from argparse import ArgumentTypeError  # noqa: PLC0415  only for a mistake
+
+        raise ArgumentTypeError(str(error)) from None
+    return canonical(name)
+
+
+@cache
+def other_names() -> Mapping[str, str]:
+    """Return other names of dialects -> their names. It loads all dialects; few need it."""
+    return {other: name for name in names() for other in get(name).other_names}

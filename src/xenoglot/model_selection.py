@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from xenoglot.dialect_registry import names
+from xenoglot.dialect_registry import argument, names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -71,7 +71,10 @@ def add_upstream(parser: argparse.ArgumentParser, *, serves: bool = False) -> No
         help="base URL of a server, with or without /v1, or the name of a provider",
     )
     parser.add_argument(
-        "--dialect", choices=names(), help="dialect of the server (default: chat, or that of the provider)"
+        "--dialect",
+        type=argument,
+        choices=names(),
+        help="dialect of the server (default: chat, or that of the provider)",
     )
     parser.add_argument("--model", metavar="NAME", help="model to request; without it, names are passed on unchanged")
     parser.add_argument("--key-env", metavar="NAME", help="environment variable with the API key of the server")
@@ -255,6 +258,7 @@ def add_also(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--also",
         action="append",
+        type=argument,
         choices=names(),
         help="another dialect of the server, for clients of that dialect; repeatable",
     )

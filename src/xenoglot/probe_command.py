@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from xenoglot.backends.redaction import for_log
-from xenoglot.dialect_registry import names
+from xenoglot.dialect_registry import argument, names
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.model.failure import Failure
 
@@ -45,7 +45,11 @@ def add_command(commands: argparse._SubParsersAction[Parser], say: Say, progress
     parser.add_argument("--key-env", metavar="NAME", help="environment variable with the API key of the server")
     parser.add_argument("--model", metavar="NAME", help="model to request (default: one of the server's list)")
     parser.add_argument(
-        "--dialect", action="append", choices=names(), help="test only this dialect, completely; repeatable"
+        "--dialect",
+        action="append",
+        type=argument,
+        choices=names(),
+        help="test only this dialect, completely; repeatable",
     )
     parser.add_argument("--images", action="store_true", help="send images too")
     parser.add_argument(

@@ -19,7 +19,7 @@ from xenoglot.codec.responses.answer_repair import FinishLosses, UniqueIds, with
 from xenoglot.codec.responses.reasoning import reasoning_filter
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.dialect_registry import get
+from xenoglot.dialect_registry import canonical, get
 from xenoglot.errors import WireError
 from xenoglot.model.fold import Folder, unfold
 from xenoglot.model.request import Request
@@ -65,7 +65,7 @@ def translate_request(
         >>> xenoglot.translate_request(body, "responses", "chat")["messages"]
         [{'role': 'user', 'content': 'Hi'}]
     """
-    return _encode(get(source).decode_request(body), target, _collector(losses), server or Target())
+    return _encode(get(source).decode_request(body), canonical(target), _collector(losses), server or Target())
 
 
 def translate_response(
@@ -93,6 +93,7 @@ def translate_response(
         >>> xenoglot.translate_response(body, "chat", "messages")["content"]
         [{'type': 'text', 'text': 'Hello!'}]
     """
+    source, target = canonical(source), canonical(target)
     asked, lost = request or Request(model=""), _collector(losses)
     response = UniqueIds(request).response(_response(body, get(source), lost))
     if stages := _for_client(source, target, request, lost):
@@ -127,6 +128,7 @@ def stream_translator(
         >>> b'"content":"Hi"' in b"".join(stage.feed(chunk))
         True
     """
+    source, target = canonical(source), canonical(target)
     asked = request or Request(model="", stream=True, stream_usage=True)
     reader, writer, lost = get(source), get(target), _collector(losses)
     reading = StreamReader(reader.framing, reader.stream_decoder(), UniqueIds(request))
@@ -170,7 +172,7 @@ def translate(
         return b"".join(through((data,), Translator(source, target, _collector(losses))))
     if not isinstance(data, Mapping):
         raise WireError("$", f"found a `{type(data).__name__}`; expected bytes or a dict")
-    return _translate_request(dict(data), source, target, _collector(losses))
+    return _translate_request(dict(data), canonical(source), canonical(target), _collector(losses))
 
 
 class Translator:
@@ -182,6 +184,7 @@ class Translator:
     __slots__ = ("_chosen", "_head", "_is_stream", "_stages")
 
     def __init__(self, source: str, target: str, losses: Losses) -> None:
+        source, target = canonical(source), canonical(target)
         self._stages = (stream_translator(source, target, losses), _Document(source, target, losses))
         self._is_stream = _lines_follow if get(source).framing is JSON_LINES else _names_a_field
         self._chosen: Stage[bytes, bytes] | None = None

@@ -84,7 +84,7 @@ def test_wrong_answers_are_told_and_asked_again() -> None:
     assert [text for text in told if KEY in text] == []
     assert [text.split(", completions")[0] for text in told[1:]] == [
         "there is no provider `opnai`; did you mean `openai`?",
-        "found chatt; expected one of chat",
+        'found "chatt"; did you mean `chat`?',
         "expected the name of an environment variable; the file never contains a key itself",
         "expected a number up to 65535",
         "expected yes or no",

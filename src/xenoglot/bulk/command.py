@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from xenoglot import model_selection
-from xenoglot.dialect_registry import names
+from xenoglot.dialect_registry import argument, names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Pro
     parser.add_argument("output", metavar="OUTPUT", help="file of the answers, one per line")
     parser.add_argument("--errors", metavar="FILE", help="file of the lines that failed (default: OUTPUT)")
     parser.add_argument(
-        "--lines", metavar="DIALECT", choices=names(), help="dialect of request bodies (default: detected)"
+        "--lines",
+        metavar="DIALECT",
+        type=argument,
+        choices=names(),
+        help="dialect of request bodies (default: detected)",
     )
     parser.add_argument("--ordered", action="store_true", help="sort the answers in the order of the input at the end")
     parser.add_argument(

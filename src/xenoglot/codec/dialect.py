@@ -77,6 +77,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     name: str
     path: str
+    other_names: tuple[str, ...] = ()
+    """Names that users and files may give it: those of the company or model family that it belongs to."""
     also: tuple[str, ...] = ()
     """Other dialects of the same servers, at the same base URL."""
     turns: bool = True

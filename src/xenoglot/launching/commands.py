@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xenoglot import model_selection
-from xenoglot.dialect_registry import names
+from xenoglot.dialect_registry import argument, names
 
 if TYPE_CHECKING:
     import argparse
@@ -87,7 +87,7 @@ def _add_init(commands: argparse._SubParsersAction[Any]) -> None:
         "--output", metavar="FILE", default="xenoglot.toml", help="output file (default: xenoglot.toml)"
     )
     parser.add_argument("--upstream", metavar="WHO", help="provider name, URL of a server, or `embedded`")
-    parser.add_argument("--dialect", choices=names(), help="dialect of that server")
+    parser.add_argument("--dialect", type=argument, choices=names(), help="dialect of that server")
     parser.add_argument("--key-env", metavar="NAME", help="environment variable with its API key, or `none`")
     parser.add_argument(
         "--setting",

@@ -14,6 +14,7 @@ from xenoglot.backends.redaction import for_log
 from xenoglot.errors import ConfigurationError, FailureError, XenoglotError, failure_error
 from xenoglot.gateway.config.discovery import trust
 from xenoglot.gateway.config.file_permissions import secret_places
+from xenoglot.gateway.config.schema import unknown_name
 from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, render_config, validate_answers
 from xenoglot.providers import catalog
 from xenoglot.providers.provider import endpoint_of, required_settings
@@ -160,7 +161,8 @@ def _upstream(options: argparse.Namespace, questions: InitPrompt) -> UpstreamCho
             _variable,
             "--key-env",
         )
-        return UpstreamChoice(name="main", base_url=name, dialect=speaks, key_env=_optional(variable))
+        dialect = dialects.canonical(speaks)
+        return UpstreamChoice(name="main", base_url=name, dialect=dialect, key_env=_optional(variable))
     row = catalog.get(name)
     face = endpoint_of(row, options.dialect)
     settings = {one: _setting(row, one, options, questions) for one in required_settings(face)}
@@ -281,7 +283,9 @@ def _upstream_name(value: str) -> str | None:
 
 
 def _dialect(value: str) -> str | None:
-    return None if value in dialects.names() else f"found {value}; expected one of {', '.join(dialects.names())}"
+    if dialects.canonical(value) in dialects.names():
+        return None
+    return unknown_name(value, dialects.names(), dialects.other_names())
 
 
 def _variable(value: str) -> str | None:

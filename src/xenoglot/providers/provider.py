@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from xenoglot.dialect_registry import canonical
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSONObject
 
@@ -121,8 +122,9 @@ def endpoint_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
     Raises:
         ConfigurationError: there is none.
     """
+    wanted = None if dialect is None else canonical(dialect)
     for face in row.faces:
-        if dialect in (None, face.dialect):
+        if wanted in (None, face.dialect):
             return face
     spoken = ", ".join(dict.fromkeys(face.dialect for face in row.faces))
     raise ConfigurationError(f"`{row.name}` does not speak `{dialect}`; it speaks {spoken}")

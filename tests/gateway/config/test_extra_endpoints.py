@@ -335,7 +335,7 @@ def test_a_chat_model_of_openai_is_not_asked_for_completions() -> None:
 @pytest.mark.parametrize(
     ("also", "problem"),
     [
-        (["chatty"], 'upstreams.up.also[0].dialect: found "chatty"; expected one of chat, '),
+        (["chatty"], 'upstreams.up.also[0].dialect: found "chatty"; did you mean `chat`?'),
         (["chat"], 'upstreams.up.also[0].dialect: found "chat", which is set already'),
         (["completions"] * 2, 'upstreams.up.also[1].dialect: found "completions", which is set already'),
         ([{"dialect": "completions", "base_url": "h"}], "upstreams.up.also[0].base_url: "),

@@ -45,6 +45,7 @@ def encode_count(input_tokens: int) -> JSONObject:
 
 CHAT = Dialect(
     name=NAME,
+    other_names=("openai",),
     path="/v1/chat/completions",
     count_aliases=("/v1/chat/completions/input_tokens",),
     marks=MARKS,

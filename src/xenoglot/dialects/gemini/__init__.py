@@ -63,6 +63,7 @@ def decode_counted(body: JSON) -> int | None:
 
 GEMINI = Dialect(
     name=NAME,
+    other_names=("google",),
     path=_MODELS + "/{model}:generateContent",
     stream_path=_MODELS + "/{model}:streamGenerateContent",
     stream_query="alt=sse",

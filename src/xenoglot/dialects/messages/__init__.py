@@ -116,6 +116,7 @@ def _batch_words() -> BatchCodec:
 
 MESSAGES = Dialect(
     name=NAME,
+    other_names=("anthropic", "claude"),
     path="/v1/messages",
     count_path="/v1/messages/count_tokens",
     models_query="limit=1000",

@@ -10,7 +10,7 @@ from msgspec import Struct
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.glob import matches
 from xenoglot.codec.target import Target
-from xenoglot.gateway.config.schema import join, shown, url_problem
+from xenoglot.gateway.config.schema import join, shown, unknown_name, url_problem
 from xenoglot.providers.provider import AuthForm
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def check_extra_endpoints(main: str, also: Sequence[ExtraEndpoint], path: str, p
     for index, one in enumerate(also):
         place = f"{join(path, 'also')}[{index}]"
         if one.dialect not in dialects.names():
-            allowed = ", ".join(dialects.names())
-            problems.add(join(place, "dialect"), f"found {shown(one.dialect)}; expected one of {allowed}")
+            problems.add(join(place, "dialect"), unknown_name(one.dialect, dialects.names(), dialects.other_names()))
         elif one.dialect in taken:
             problems.add(join(place, "dialect"), f"found {shown(one.dialect)}, which is set already")
         if one.base_url is not None and (problem := url_problem(one.base_url)):

@@ -65,6 +65,7 @@ from xenoglot.gateway.config.schema import (
     origin_problem,
     read,
     shown,
+    unknown_name,
     url_problem,
     with_new_keys,
 )
@@ -222,7 +223,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         server=file.server,
         keys=file.keys,
         tenants=file.tenants,
-        clients=file.clients,
+        clients={dialects.canonical(name): clients for name, clients in file.clients.items()},
         upstreams=file.upstreams,
         embedded=file.embedded,
         models=file.models,
@@ -317,7 +318,7 @@ def _check_clients(config: Config, problems: Problems) -> None:
     for name, clients in config.clients.items():
         path = join("clients", name)
         if name not in known:
-            problems.add(path, f"found {shown(name)}; expected one of {', '.join(known)}")
+            problems.add(path, unknown_name(name, known, dialects.other_names()))
         elif clients.reasoning == "on_request" and dialects.get(name).reasoning_requested is None:
             problems.add(
                 join(path, "reasoning"), f"found {shown('on_request')}; requests of `{name}` do not ask for reasoning"
@@ -328,8 +329,7 @@ def _check_upstream(name: str, upstream: UpstreamSettings, path: str, problems: 
     if name == EMBEDDED or not _NAME.fullmatch(name):
         problems.add(path, f"found {shown(name)}; a name is letters, digits and `.`, `_`, `-`, and not `{EMBEDDED}`")
     if upstream.dialect not in dialects.names():
-        allowed = ", ".join(dialects.names())
-        problems.add(join(path, "dialect"), f"found {shown(upstream.dialect)}; expected one of {allowed}")
+        problems.add(join(path, "dialect"), unknown_name(upstream.dialect, dialects.names(), dialects.other_names()))
     if problem := url_problem(upstream.base_url):
         problems.add(join(path, "base_url"), problem)
     for key, value in upstream.headers.items():

@@ -37,8 +37,20 @@ def with_provider_defaults(plain: JSONObject, environ: Mapping[str, str], proble
     upstreams = plain.get("upstreams")
     if not isinstance(upstreams, dict):
         return plain
-    filled = {name: _upstream(one, join("upstreams", name), environ, problems) for name, one in upstreams.items()}
+    named = {name: _canonical(one) for name, one in upstreams.items()}
+    filled = {name: _upstream(one, join("upstreams", name), environ, problems) for name, one in named.items()}
     return {**plain, "upstreams": filled}
+
+
+def _canonical(said: JSON) -> JSON:
+    """Return an upstream with the dialects under their own names: `openai` is another name of `chat`."""
+    if not isinstance(said, dict):
+        return said
+    named = {**said, "dialect": dialects.canonical_json(said["dialect"])} if "dialect" in said else dict(said)
+    also = named.get("also")
+    if isinstance(also, list):
+        named["also"] = [_canonical(one) if isinstance(one, dict) else dialects.canonical_json(one) for one in also]
+    return named
 
 
 def _upstream(said: JSON, path: str, environ: Mapping[str, str], problems: Problems) -> JSON:

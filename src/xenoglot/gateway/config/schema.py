@@ -86,6 +86,14 @@ def shown(value: JSON) -> str:
     return "a list" if isinstance(value, list) else str(value)
 
 
+def unknown_name(name: str, known: Iterable[str], others: Iterable[str] = ()) -> str:
+    """Return what to say of a name that is none of `known`, nor of the `others` that may stand for them."""
+    words = list(known)
+    near = get_close_matches(name, [*words, *others], n=1)
+    advice = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(words)}"
+    return f"found {shown(name)}; {advice}"
+
+
 def unknown(key: str, known: Iterable[str]) -> str:
     """Return what to say of a word that is none of `known`."""
     words = list(known)
