@@ -107,8 +107,12 @@ MISUSES = [
         "the following arguments are required: --from, --to" + HELP.format("translate "),
         id="no-dialects",
     ),
-    pytest.param("pull now", "unrecognized arguments: now" + HELP.format(""), id="a-word-too-many"),
-    pytest.param("models --upstr x", "unrecognized arguments: --upstr x" + HELP.format(""), id="half-a-flag"),
+    pytest.param("pull now", "unrecognized arguments: now" + HELP.format("pull "), id="a-word-too-many"),
+    pytest.param(
+        "models --upstr x",
+        "unrecognized arguments: --upstr x; did you mean `--upstream`?" + HELP.format("models "),
+        id="half-a-flag",
+    ),
     pytest.param(
         "serve --port x",
         "argument --port: invalid int value: 'x'" + HELP.format("serve "),
@@ -176,6 +180,24 @@ MISUSES = [
     pytest.param(
         "parse --tools /dev/null", "`/dev/null`: $: not valid JSON: Input data was truncated\n", id="no-list-of-tools"
     ),
+    pytest.param(
+        "sevre", "unknown command `sevre`; did you mean `serve`?; `xenoglot --help` tells more\n", id="misspelt-command"
+    ),
+    pytest.param(
+        "serve --prot 9000",
+        "unrecognized arguments: --prot 9000; did you mean `--port`?; `xenoglot serve --help` tells more\n",
+        id="misspelt-flag",
+    ),
+    pytest.param(
+        "config shwo",
+        "unknown command `shwo`; did you mean `show`?; `xenoglot config --help` tells more\n",
+        id="config",
+    ),
+    pytest.param(
+        "serve --upstream http://127.0.0.1:9 --dialect opnai",
+        "argument --dialect: there is no dialect `opnai`; did you mean `openai`?; `xenoglot serve --help` tells more\n",
+        id="misspelt-dialect",
+    ),
     pytest.param("ask --max-tokens 0 hello", "--max-tokens: found 0; expected at least 1\n", id="no-tokens"),
 ]
 
@@ -188,7 +210,7 @@ def test_misuse_is_one_line_and_exit_code_2(command: str, complaint: str) -> Non
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        pytest.param("fly", ["argument COMMAND", "fly", "serve"], id="command"),
+        pytest.param("fly", ["unknown command", "fly", "serve"], id="command"),
         pytest.param("translate --from latin --to chat", ["argument --from", "latin", "messages"], id="dialect"),
     ],
 )
@@ -201,7 +223,7 @@ def test_misuse_names_what_is_allowed(command: str, words: list[str]) -> None:
 def test_a_complaint_stays_one_line_whatever_it_quotes() -> None:
     done = xenoglot_does("pull", "hello", "two\nlines \x1b[31m")
     assert done == Done(
-        2, "", "xenoglot: unrecognized arguments: hello two lines ?[31m; `xenoglot --help` tells more\n"
+        2, "", "xenoglot: unrecognized arguments: hello two lines ?[31m; `xenoglot pull --help` tells more\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -109,6 +110,28 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**settings, allow_abbrev=False)
         self._positionals.title = "arguments"
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401  as its parent
+        """Parse arguments; an unknown one is an error of the command that it was given to, not of the program."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(self._unrecognized(rest))
+        return found, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401  as its parent
+        """Raise `ArgumentError` for a value that is no choice, with the nearest one."""
+        if action.choices is None or value in action.choices:
+            return
+        advice = nearest(str(value), [str(choice) for choice in action.choices])
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  argparse has no public name for it
+            self.error(f"unknown command `{value}`; {advice}")
+        raise argparse.ArgumentError(action, f"invalid choice: '{value}'; {advice}")
+
+    def _unrecognized(self, rest: Sequence[str]) -> str:
+        flag = next((text.partition("=")[0] for text in rest if text.startswith("-")), None)
+        near = [] if flag is None else get_close_matches(flag, self._option_string_actions, n=1)
+        advice = f"; did you mean `{near[0]}`?" if near else ""
+        return f"unrecognized arguments: {' '.join(rest)}{advice}"
+
     @property
     def command(self) -> str:
         """The name of the command; empty for the program itself."""
@@ -191,6 +214,12 @@ def metavar(action: argparse.Action) -> str:
     if action.choices is not None and "messages" in action.choices:
         return "DIALECT"
     return action.dest.upper() if action.option_strings else action.dest
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Return what to advise for a `word` that is none of those `known`."""
+    near = get_close_matches(word, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"choose from {', '.join(known)}"
 
 
 def commands_of(parser: argparse.ArgumentParser) -> argparse._SubParsersAction[Any] | None:

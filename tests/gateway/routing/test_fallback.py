@@ -13,6 +13,7 @@ from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, MESSAGES,
 from tests.gateway.test_faults import post
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError, WireError
+from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.config.settings import ModelSettings, ServerSettings, UpstreamSettings
 from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
 from xenoglot.model.content import Text
@@ -338,3 +339,16 @@ def test_a_target_that_cannot_is_passed_over(gateway_server: Callable[..., Runni
         running.request("POST", "/v1/chat/completions", body).headers["x-xenoglot-target"] for body in (CHAT, asked)
     ]
     assert targets == ["a/one", "b/two"]
+
+
+def test_an_unknown_model_has_a_suggestion_that_the_client_may_use(
+    gateway_server: Callable[..., RunningGateway],
+) -> None:
+    config = configured(name="large-model")
+    running = gateway_server({"a": Scripted(HELLO), "b": Scripted(HELLO)}, config)
+    answered = running.request("POST", "/v1/chat/completions", {**CHAT, "model": "lrage-model"})
+    assert answered.status == 404
+    assert "the model `lrage-model` does not exist here; did you mean `large-model`?" in answered.body.decode()
+    own = Principal(owner="team", tenant="team", models=("small-*",))
+    with pytest.raises(FailureError, match="GET /v1/models says which do"):
+        running.gateway.models.plan("lrage-model", client=own)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.redaction import for_log
+from xenoglot.backends.redaction import LONGEST, for_log
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.config.local_models import EMBEDDED, EMBEDDING
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.routing.router import Route, RoutePlan, Router
     from xenoglot.model.json import JSON
+
+
+MOST_COMPARED = 1000
+"""Names that an unknown one is compared with, at most."""
 
 
 class ModelRouter:
@@ -41,13 +46,13 @@ class ModelRouter:
         plan = self.router.plan(model)
         bare = model.removesuffix(tag)
         if not client.allows(model) and not client.allows(bare):
-            raise FailureError(unknown_model(model))
+            raise FailureError(self._unknown(model, client))
         if bare != model and model not in self.router.names:
             untagged = self.router.plan(bare)
             if untagged is not None and (bare in self.router.names or not self._knows(tag, untagged.route)):
                 plan = untagged
         if plan is None:
-            raise FailureError(unknown_model(model))
+            raise FailureError(self._unknown(model, client))
         return plan
 
     def route(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> Route:
@@ -78,14 +83,22 @@ class ModelRouter:
         """Return the settings of the upstream of a route; `None` if its backend is none."""
         return self.upstreams.get(route.backend)
 
+    def _unknown(self, model: str, client: Principal) -> Failure:
+        """Return the failure of an unknown model; it suggests the nearest name that the client may use."""
+        names = self.router.names
+        small = len(model) <= LONGEST and len(names) <= MOST_COMPARED
+        near = get_close_matches(model, filter(client.allows, names), n=1) if small else []
+        return unknown_model(model, near[0] if near else None)
+
     def _knows(self, tag: str, route: Route) -> bool:
         upstream = self.upstream(route)
         return upstream is not None and dialects.get(upstream.dialect).default_tag == tag
 
 
-def unknown_model(model: str) -> Failure:
-    """Return the failure of a request for a model that is not here."""
-    message = f"the model `{for_log(model)}` does not exist here; GET /v1/models says which do"
+def unknown_model(model: str, near: str | None = None) -> Failure:
+    """Return the failure of a request for a model that is not here; `near` is a name that may be meant."""
+    advice = "GET /v1/models says which do" if near is None else f"did you mean `{near}`?"
+    message = f"the model `{for_log(model)}` does not exist here; {advice}"
     return Failure(kind="not_found", message=message, code="model_not_found", param="$.model")
 
 
