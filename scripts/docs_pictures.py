@@ -1,6 +1,6 @@
 """Pictures that are drawn from data when the site is built: fidelity as a heat map, figures of benchmarks as bars.
 
-A page has a mark where its picture is: `<!-- picture: NAME -->`, which GitHub does not show.
+A page has a mark where its picture is: `<!-- image: NAME -->`, which GitHub does not show.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER = ROOT / "build" / "docs-images"
 """Recordings and screenshots, which `make docs-images` writes; a page without them is without the picture."""
-MARK = re.compile(r"<!-- picture: (?P<name>[\w-]+) -->")
+MARK = re.compile(r"<!-- image: (?P<name>[\w-]+) -->")
 
 CELL, LEFT, TOP = 62, 190, 78
 STYLE = (

@@ -49,6 +49,6 @@ def test_the_heat_map_has_each_pair_of_dialects() -> None:
 
 
 def test_a_page_shows_the_pictures_that_exist() -> None:
-    text = "a\n\n<!-- picture: one -->\n\n<!-- picture: two -->\n"
+    text = "a\n\n<!-- image: one -->\n\n<!-- image: two -->\n"
     shown = docs_site.with_pictures("docs/a/b.md", text, {"one": "The first"})
     assert shown == "a\n\n![The first](../images/one.svg)\n\n\n"

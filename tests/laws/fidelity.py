@@ -55,9 +55,9 @@ counted as a whole and as a stream. The server behind takes whatever its dialect
 [`target`](../../docs/configuration.md#upstreamsnametarget) narrows that. To find out what an agent loses, look up the
 section of its dialect and the column of its server. Between the same dialects everything is exact.
 
-<!-- picture: fidelity-requests -->
+<!-- image: fidelity-requests -->
 
-<!-- picture: fidelity-answers -->
+<!-- image: fidelity-answers -->
 """
 
 
