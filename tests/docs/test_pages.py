@@ -16,6 +16,9 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 MARKS = {("python", "run"), ("sh", "run"), ("json", "output"), ("text", "output")}
 
+MERGE_MARKS = ("<<<<<<<", ">>>>>>>", "|||||||")
+"""What a merge leaves where two versions of a page differ."""
+
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
@@ -53,6 +56,7 @@ def test_pages_look_alike(page: Path) -> None:
     assert not text.endswith("\n\n")
     assert [line for line in prose(page).splitlines() if line.startswith("# ")] == lines[:1]
     assert [number for number, line in enumerate(lines, 1) if line != line.rstrip() or "\t" in line] == []
+    assert [number for number, line in enumerate(lines, 1) if line.startswith(MERGE_MARKS)] == []
 
 
 def test_the_tests_of_the_pages_see_a_fault(tmp_path: Path) -> None:
