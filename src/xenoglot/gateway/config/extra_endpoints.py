@@ -51,7 +51,7 @@ class ExtraEndpoint(Struct, frozen=True, kw_only=True):
 
 
 def default_endpoints(dialect: JSON, row: Provider | None = None) -> list[JSON]:
-    """Return the dialects beside the main one that no file has to name.
+    """Return the dialects in addition to the main one that no file has to name.
 
     Of a provider's dialects those for a single prompt count: a conversation is translated into the main dialect.
     """
@@ -67,7 +67,7 @@ def default_endpoints(dialect: JSON, row: Provider | None = None) -> list[JSON]:
 
 
 def tables(said: list[JSON]) -> list[JSON]:
-    """Return each entry of `also` as a table: a name alone says which dialect it is."""
+    """Return each entry of `also` as a table: a name alone is the dialect."""
     return [{"dialect": one} if isinstance(one, str) else one for one in said]
 
 

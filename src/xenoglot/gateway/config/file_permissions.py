@@ -98,7 +98,7 @@ def shown(config: Struct, secrets: Secrets) -> str:
     """Return what is configured as JSON, in the words of the file, without any of its `secrets`.
 
     Of what stands in environment variables only their names are shown, of headers and queries that may be secret only
-    that they are there; whatever else holds one of the secrets has it masked.
+    that they are set; secrets in other values are masked.
     """
     said = {field: getattr(config, field) for field in config.__struct_fields__ if field != "secrets"}
     plain: JSONObject = msgspec.to_builtins(said, str_keys=True)
@@ -119,7 +119,7 @@ def _masked(url: str) -> str:
 
 
 def _said(value: JSON) -> JSON:
-    """Return a value without what is not said, which the file has no word for."""
+    """Return a value without fields that are not set, which TOML cannot express."""
     if isinstance(value, dict):
         return {key: _said(item) for key, item in value.items() if item is not None}
     return [_said(item) for item in value] if isinstance(value, list) else value

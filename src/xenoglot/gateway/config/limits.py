@@ -1,4 +1,4 @@
-"""What the configuration says of limits: how much, of what, and where that is counted."""
+"""Settings of limits: amounts, scopes, and where they are counted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
 
 
 class LimitSettings(Struct, frozen=True, kw_only=True):
-    """At most so many requests and tokens in any window, and so many requests at once; who may wait, and how long."""
+    """Limits of requests and tokens per window, and of requests at once; length and time of the queue."""
 
     requests: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class LimitBackend(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1024)
 def window(text: str) -> Window | None:
-    """Return the window that `60/1m` says, `None` if it is none."""
+    """Return the window of a text like `60/1m`, `None` if it is invalid."""
     match = _WINDOW.fullmatch(text)
     if match is None:
         return None

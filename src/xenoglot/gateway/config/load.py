@@ -1,11 +1,11 @@
-"""What the gateway is told: a TOML file or a few flags, checked whole before anything starts.
+"""The gateway's configuration: a TOML file or a few flags, checked completely before anything starts.
 
     [server]                            # where it listens, and what it allows
     host = "127.0.0.1"
     port = 8080
 
     [keys]
-    env = ["GATEWAY_KEYS"]              # clients' keys: environment variables, several keys in one parted by blanks
+    env = ["GATEWAY_KEYS"]              # clients' keys: environment variables, several keys in one separated by spaces
     admin_env = ["ADMIN_KEY"]           # who sees `/metrics`
 
     [tenants.research]                  # several keys that are one client
@@ -114,7 +114,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
     @property
     def client_keys(self) -> tuple[str, ...]:
-        """The keys of clients that are no tenants; without these and tenants nobody needs a key."""
+        """The keys of clients without a tenant; without any keys and tenants, clients need no key."""
         return tuple(key for name in self.keys.env for key in self.secrets[name].split())
 
     @property
@@ -143,12 +143,12 @@ class Config(Struct, frozen=True, kw_only=True):
 
     @property
     def has_embedded(self) -> bool:
-        """Whether the embedded model is served: where it is said so, or where there is nothing else."""
+        """Whether the embedded model is served: if it is set, or if there is nothing else."""
         return not self.upstreams if self.embedded is None else self.embedded.enabled
 
     @property
     def embedded_models(self) -> tuple[str, ...]:
-        """The names of the embedded models beside the usual one."""
+        """The names of the embedded models in addition to the default one."""
         return () if self.embedded is None or not self.has_embedded else tuple(self.embedded.models)
 
     @property

@@ -19,7 +19,7 @@ EMBEDDED: Final = "embedded"
 """The name under which `[[models]]` mean the embedded models."""
 
 MODELS: Final = f"{EMBEDDED}.models"
-"""The table of those beside the usual one."""
+"""The table of the models in addition to the default one."""
 
 EMBEDDING: Final = "embedded/embeddings"
 """The backend of the embedded model for embeddings; no upstream can be called that."""
@@ -29,9 +29,9 @@ class EmbeddedModel(Struct, frozen=True, kw_only=True):
     """One model file in a process of its own, and the slots that share `context` tokens.
 
     At most `queue` requests wait for a slot, each at most `queue_seconds`. `chat_template` is a file with a template in
-    place of the one in the model file, `text_syntax` how the model writes calls and thoughts. With `ready` it is loaded
+    place of the one in the model file, `text_syntax` the syntax of its calls and reasoning. With `ready` it is loaded
     before the gateway listens, else when it is first asked. With `share_cache` what one client's prompt left in memory
-    serves another's that begins alike; not said, it does where there is no other client.
+    serves another's that begins alike; if not set, it does without other clients.
     """
 
     gguf: str
@@ -88,7 +88,7 @@ __all__ = ["Emulate", "check_emulate", "check_syntax"]
 
 
 def check_syntax(name: str | None, path: str, problems: Problems) -> None:
-    """Note a text syntax that nobody knows; the rows are read only where one is named."""
+    """Note an unknown text syntax; the rows are loaded only if one is named."""
     if name is None or name in (OFF, AUTO):
         return
     known = (AUTO, OFF, *names())

@@ -1,4 +1,4 @@
-"""What an upstream is told by the name of its provider: filled from its row, where the file does not say otherwise."""
+"""Settings of an upstream from the row of its provider, if the file does not set them."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _with_facts(said: JSONObject) -> JSONObject:
 
 
 def _own_facts(said: JSONObject, target: JSONObject) -> list[JSON]:
-    """Return the facts of the file, with what holds of all models where they say nothing."""
+    """Return the facts of the file, completed by those of all models."""
     facts = said.get("model_overrides", [])
     if not isinstance(facts, list):
         return [facts]  # it is complained of where it is read
@@ -247,7 +247,7 @@ def targets_of(upstream: UpstreamSettings) -> Targets:
 
 
 def syntax_of(facts: Iterable[ModelOverrides], model: str, usual: str) -> str:
-    """Return how `model` writes calls and thoughts in text, which is the `usual` way where the facts do not tell."""
+    """Return the syntax of calls and reasoning of `model`; `usual` if the facts have none."""
     for one in facts:
         if one.text_syntax is not None and any(matches(pattern, model) for pattern in one.names):
             return one.text_syntax
@@ -255,7 +255,7 @@ def syntax_of(facts: Iterable[ModelOverrides], model: str, usual: str) -> str:
 
 
 def context_of(facts: Iterable[ModelOverrides], model: str) -> int | None:
-    """Return the most tokens that `model` takes, prompt and answer together; `None` where the facts do not tell."""
+    """Return the context window of `model` in tokens; `None` if the facts have none."""
     for one in facts:
         if one.context is not None and any(matches(pattern, model) for pattern in one.names):
             return one.context

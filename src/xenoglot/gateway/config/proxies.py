@@ -1,4 +1,4 @@
-"""The proxies of upstreams: what may be said of them, and which one it is."""
+"""The proxies of upstreams: their settings, and the choice of one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_proxy(upstream: UpstreamSettings, environ: Mapping[str, str], path: str, problems: Problems) -> None:
-    """Note a proxy that is none, one said twice, and one whose password stands in the file."""
+    """Note an invalid proxy, one that is set twice, and one with its password in the file."""
     said, variable = upstream.proxy, upstream.proxy_env
     if said is not None and variable is not None:
         problems.add(join(path, "proxy"), "stands in `proxy_env` where that is there")
@@ -38,7 +38,7 @@ def _try(read: Callable[[], object], path: str, problems: Problems) -> None:
 
 
 def proxy_of(upstream: UpstreamSettings, secrets: Secrets, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy through which a server is asked, `None` where it is asked itself.
+    """Return the proxy for requests to a server, `None` for a direct connection.
 
     Raises:
         ConfigurationError: the environment names one that is none.

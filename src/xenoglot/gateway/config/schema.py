@@ -95,7 +95,7 @@ def unknown_name(name: str, known: Iterable[str], others: Iterable[str] = ()) ->
 
 
 def unknown(key: str, known: Iterable[str]) -> str:
-    """Return what to say of a word that is none of `known`."""
+    """Return the problem of a word that is none of `known`."""
     words = list(known)
     near = get_close_matches(key, words, n=1)
     return f"unknown; did you mean `{near[0]}`?" if near else f"unknown; expected one of {', '.join(words)}"

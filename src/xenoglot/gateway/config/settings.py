@@ -1,4 +1,4 @@
-"""The settings of a configuration file as values: what each table may hold, and what stands where nothing is said."""
+"""The settings of a configuration file: the keys of each table, and their defaults."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ping_interval: Annotated[float, Meta(gt=0, le=3_600)] = 15.0
     drain_seconds: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
     allowed_hosts: tuple[str, ...] = ()
-    """Names, beside the loopback ones, that a request to a loopback address may give as its host."""
+    """Host names that requests to a loopback address may have in addition to loopback names."""
     allowed_origins: tuple[str, ...] = ()
     """Origins (`https://app.example`) whose pages a browser may let ask."""
     metrics: bool | None = None
-    """Whether `/metrics` is there; where nothing is said, only where nobody but this machine can reach it (S17)."""
+    """Whether `/metrics` is served; by default only if no other machine can reach it (S17)."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     """How many processes answer."""
     watch: bool = False
-    """Whether the file is read anew when it changes, and not at a signal alone."""
+    """Whether the file is reloaded when it changes, and not only at a signal."""
     log_losses: Literal["summary", "all"] = "summary"
     """How the log names harmless losses: as a summary after the losses that matter, or each of them."""
     connections: ConnectionSettings = ConnectionSettings()
@@ -82,29 +82,29 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def tells_metrics(self) -> bool:
-        """Whether `/metrics` is there."""
+        """Whether `/metrics` is served."""
         return self.loopback if self.metrics is None else self.metrics
 
 
 class KeySettings(Struct, frozen=True, kw_only=True):
-    """Where the clients' keys are: environment variables, each with one key or several parted by white space."""
+    """Environment variables with the clients' keys, each with one key or several separated by white space."""
 
     env: tuple[str, ...] = ()
     admin_env: tuple[str, ...] = ()
-    """Where the keys of those who administer are; these open what is told of the gateway itself, and nothing else."""
+    """Environment variables with the keys of administrators, which open only information about the gateway."""
     limits: LimitSettings | None = None
-    """What each client may do; all of them together where nobody needs a key."""
+    """Limits of each client; of all clients together if no key is needed."""
 
 
 class UpstreamSettings(Struct, frozen=True, kw_only=True):
     """A server that answers.
 
     `key_env` is the environment variable that holds our key for it, or several of them; one may hold several keys,
-    parted by white space. Of several, a request is sent with one that the server takes at the time.
+    separated by white space. If there are several, each request uses one that the server currently accepts.
     """
 
     provider: str | None = None
-    """Whose server it is: a row of the catalogue, which says what is not said here."""
+    """The provider: a row of the catalogue, which has the defaults of this table."""
     settings: dict[str, str] = field(default_factory=dict)
     """What stands in the braces of the provider's address."""
     dialect: str
@@ -120,20 +120,20 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     """How a key is shown, if that is not the way of the dialect."""
     headers: dict[str, str] = field(default_factory=dict)
     proxy: str | None = None
-    """Through which proxy it is asked; `environment` is the one that `HTTPS_PROXY` and its kind name."""
+    """The proxy for its requests; `environment` is the one of `HTTPS_PROXY` and similar variables."""
     proxy_env: str | None = None
     """The environment variable with the proxy's URL, where that has a password in it."""
     deadlines: Deadlines = Deadlines()
     target: Target = Target()
     model_overrides: tuple[ModelOverrides, ...] = ()
     state: Literal["gateway", "native"] = "gateway"
-    """Who keeps the answers of this server, for clients of its own dialect."""
+    """Where answers of this server are stored, for clients of its own dialect."""
     preserve_reasoning: Preserve | None = None
     """Whether what clients strip of its answers is kept, and put back into their requests; `translated` keeps it for
     clients of other dialects alone, so that bytes still pass untouched for those of its own. Not set: `translated`
     where the gateway is on loopback."""
     text_syntax: str = OFF_SYNTAX
-    """How its models write calls and thoughts in text: a row of `text.syntax`, `auto`, or `off` where they do not."""
+    """The syntax of calls and reasoning in text: a row of `text.syntax`, `auto`, or `off`."""
     emulate: Emulate = Emulate()
     retry: Retry = Retry()
     breaker: BreakerSettings = BreakerSettings()
@@ -157,15 +157,15 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     model: str | None = None
     targets: tuple[ModelTarget, ...] = ()
     strategy: Strategy = "weighted"
-    """Which target of a tier is asked first: as they are written, by weight, the least busy, the fastest to begin."""
+    """Which target of a tier is tried first: as listed, by weight, the least busy, or the fastest to begin."""
     affinity: Affinity = "session"
     """What keeps to one target, so that it finds its prompts in its cache: a session that the request names, a prompt
     that begins alike where it names none, or nothing."""
     fallback_on: tuple[Reason, ...] = ()
-    """Failures of the request itself for which another target is asked all the same."""
+    """Failures of the request itself after which another target is still tried."""
     buffer: StreamBuffer = StreamBuffer()
     midstream_failover: bool = False
-    """Whether a target that can go on from a beginning does so where another broke off in the middle of its words."""
+    """Whether a target that can continue a text does so if another broke off in the middle."""
     retry_deadline_seconds: Seconds = 60.0
     """After this no further try begins."""
     defaults: Sampling = Sampling()
@@ -201,7 +201,7 @@ class BatchSettings(Struct, frozen=True, kw_only=True):
 
     enabled: bool = True
     concurrency: Annotated[int, Meta(ge=1, le=1024)] = 4
-    """How many requests of all batches are asked at once."""
+    """How many requests of all batches are in progress at once."""
     max_requests: Annotated[int, Meta(ge=1, le=1_000_000)] = 50_000
     """The most requests of one batch."""
     max_bytes: Annotated[int, Meta(ge=1)] = 200 * 1024 * 1024
@@ -209,7 +209,7 @@ class BatchSettings(Struct, frozen=True, kw_only=True):
 
 
 class FetchSettings(Struct, frozen=True, kw_only=True):
-    """Whether pictures are fetched, at which ports, and how much of them: bytes each, how many, seconds for all."""
+    """Whether images are fetched, the allowed ports, and the limits: bytes each, number, seconds for all."""
 
     enabled: bool = False
     ports: tuple[Annotated[int, Meta(ge=1, le=65535)], ...] = (443,)

@@ -1,4 +1,4 @@
-"""What the configuration says of a model that several targets answer: who they are, who is asked first, and what then.
+"""Settings of a model with several targets: the targets, their order, retries and failover.
 
 [[models]]
 name = "large"
@@ -42,7 +42,7 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 class Caps(Struct, frozen=True, kw_only=True):
-    """The most that a request gets, whatever it asks for; less is a loss that it is told of."""
+    """Upper limits of a request; a reduction is a reported loss."""
 
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     n: Annotated[int, Meta(ge=1)] | None = None
@@ -58,7 +58,7 @@ class StreamBuffer(Struct, frozen=True, kw_only=True):
 class ModelTarget(Struct, frozen=True, kw_only=True):
     """One that answers to a model's name.
 
-    Those of a lower `tier` are asked before those of a higher one; within a tier `weight` says how often each is
+    Those of a lower `tier` are tried before those of a higher one; within a tier `weight` is how often each is
     first. It is passed over where `when` does not hold of a request, unless that is so for all.
     """
 

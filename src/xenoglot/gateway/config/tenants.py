@@ -21,9 +21,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
-    """Who shares what is kept: the holders of the keys in `key_env`, or of those whose SHA-256 is in `key_sha256`.
+    """Clients that share stored data: holders of the keys in `key_env`, or of keys with a SHA-256 in `key_sha256`.
 
-    `models` are the names, or patterns of them, that may be asked for; without any all of them.
+    `models` are the allowed names, or patterns of them; without any, all are allowed.
     """
 
     key_env: str | None = None
@@ -32,7 +32,7 @@ class Tenant(Struct, frozen=True, kw_only=True):
 
 
 def wanted(tenants: Mapping[str, Tenant]) -> Iterator[tuple[str, str]]:
-    """Yield the environment variables that tenants name, each behind its path."""
+    """Yield the environment variables of tenants, each with its path."""
     for name, tenant in tenants.items():
         if tenant.key_env is not None:
             yield join(join("tenants", name), "key_env"), tenant.key_env
