@@ -81,16 +81,14 @@ class Image:
         return [found, *map(self.mapped, words[1:])], environment
 
 
-def build(text: str, context: Path, folder: Path, arguments: Mapping[str, str]) -> Image:
-    """Execute the instructions with `context` as the build context; return the image of the last stage.
+class Build:
+    """Executes the instructions of a text, with `context` as the build context, in the empty `folder`.
 
-    `arguments` stand before the defaults of `ARG`. A stage that the last one does not need is not built.
+    `arguments` override the defaults of `ARG`. A stage is built once, and only if another one needs it.
     """
-    return _Build(list(instructions(text)), context, folder, arguments).run()
 
-
-class _Build:
-    def __init__(self, steps: list[Instruction], context: Path, folder: Path, arguments: Mapping[str, str]) -> None:
+    def __init__(self, text: str, context: Path, folder: Path, arguments: Mapping[str, str]) -> None:
+        steps = list(instructions(text))
         self._given = arguments
         self._arguments: dict[str, str] = {}
         for step in steps:
@@ -103,24 +101,25 @@ class _Build:
         self._files = ContextFiles(context)
         self._built: dict[str, Image] = {}
 
-    def run(self) -> Image:
+    def image(self) -> Image:
+        """Build what is missing; return the image of the last stage."""
         last = next(reversed(self._stages))
-        self._stage(last)
+        self.stage(last)
         image = self._built[last]
         (self._folder / last).rename(self._folder / "image")
         return image
 
-    def _stage(self, name: str) -> None:
+    def stage(self, name: str) -> None:
         """Build a stage in `image`, where the paths written into its files stay valid, and put it aside."""
         if name in self._built:
             return
         base, steps = self._stages[name]
         for needed in [base, *(step.flags.get("from", base) for step in steps)]:
             if needed in self._stages:
-                self._stage(needed)
+                self.stage(needed)
         image = Image(self._folder / "image")
         if base in self._built:
-            subprocess.run(["cp", "--archive", self._folder / base, image.root], check=True)  # with owners
+            _copy_tree(self._folder / base, image.root)
             image.environment.update(self._built[base].environment)
         for step in steps:
             getattr(self, f"_{step.keyword.lower()}")(image, step)
@@ -141,7 +140,8 @@ class _Build:
             place = image.path(target)
             if stage := step.flags.get("from"):
                 found = self._folder / stage / source.lstrip("/")
-                shutil.copytree(found, place, symlinks=True, dirs_exist_ok=True)
+                place.mkdir(parents=True, exist_ok=True)
+                _copy_tree(f"{found}/.", place)
                 _own(place, step.flags.get("chown"))
                 continue
             copied = self._files.below(source)
@@ -153,7 +153,7 @@ class _Build:
                 shutil.copy2(path, to)
 
     def _run(self, image: Image, step: Instruction) -> None:
-        words = step.words
+        words = [word for word in step.words if word != "--no-cache-dir"]
         if words[0] == "install" and os.getuid() != 0:  # only root gives files away
             words = [word for word in words if word not in ("--owner", "--group", "10001")]
         image.root.mkdir(parents=True, exist_ok=True)
@@ -210,6 +210,11 @@ def _stages(steps: list[Instruction], arguments: Mapping[str, str]) -> dict[str,
     return stages
 
 
+def _copy_tree(source: Path | str, target: Path) -> None:
+    """Copy a folder with its owners; the files are linked, since hundreds of megabytes take long."""
+    subprocess.run(["cp", "--archive", "--link", source, target], check=True)
+
+
 def _own(place: Path, owner: str | None) -> None:
     """Give a folder to `owner`, `USER:GROUP` in numbers, if this process may."""
     if owner is not None and os.getuid() == 0:
@@ -223,6 +228,11 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _network() -> dict[str, str]:
-    """Return what tells `pip` and git how to work on this machine: none of it is part of the image."""
+    """Return what tells `pip` how to work on this machine: none of it is part of the image.
+
+    Nothing is compiled to bytecode, and pip's cache of downloads is used: both save minutes, and change nothing.
+    """
     names = ("HOME", "PIP_INDEX_URL", "PIP_FIND_LINKS", "PIP_CONFIG_FILE", "SSL_CERT_FILE", "TMPDIR")
-    return {name: os.environ[name] for name in names if name in os.environ}
+    return {"PIP_NO_COMPILE": "no"} | {
+        name: os.environ[name] for name in names if name in os.environ
+    }  # pip reads it so

@@ -81,27 +81,33 @@ def files(root: Path) -> Mapping[str, tuple[int, int]]:
     return {str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
 
 
-@pytest.fixture
-def image(tmp_path: Path) -> Generator[dockerfile.Image]:
-    """The image; its hundreds of megabytes are removed afterwards."""
-    yield dockerfile.build(TEXT, ROOT, tmp_path, {"VERSION": "1.2.3"})
-    shutil.rmtree(tmp_path)
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Generator[dockerfile.Build]:
+    """The stages of the image; their hundreds of megabytes are removed afterwards."""
+    folder = tmp_path_factory.mktemp("image")
+    yield dockerfile.Build(TEXT, ROOT, folder, {"VERSION": "1.2.3"})
+    shutil.rmtree(folder)
 
 
-def test_the_image_s_own_steps_make_a_gateway_that_is_healthy_and_drains(image: dockerfile.Image) -> None:
+@pytest.mark.parametrize("stage", ["wheel", "install"])
+def test_the_image_s_own_steps_succeed(build: dockerfile.Build, stage: str) -> None:
+    """One stage a test: together they take long on a busy machine."""
+    build.stage(stage)
+
+
+def test_the_image_is_a_gateway_that_is_healthy_and_drains(build: dockerfile.Build) -> None:
+    image = build.image()
     port = free_port()
     image.path("/etc/xenoglot").mkdir(parents=True)
     image.path("/etc/xenoglot/xenoglot.toml").write_text(CONFIG.format(port=port), encoding="utf-8")
     before = files(image.root)
     assert not any(path.startswith(("src", "wheels", "opt/build")) for path in before)
 
-    program = str(image.path("/opt/xenoglot/bin/xenoglot"))
-    told = subprocess.run([program, "--version"], capture_output=True, check=True)
-    assert told.stdout == b"xenoglot 1.2.3\n"
-
     entry = [*json.loads(image.settings["ENTRYPOINT"]), *json.loads(image.settings["CMD"])]
     command, environment = image.command(entry)
-    assert command[0] == program
+    assert command[0] == str(image.path("/opt/xenoglot/bin/xenoglot"))
+    told = subprocess.run([command[0], "--version"], env=environment, capture_output=True, check=True)
+    assert told.stdout == b"xenoglot 1.2.3\n"
     environment |= {"GATEWAY_KEYS": "k" * 32, "XENOGLOT_URL": f"http://127.0.0.1:{port}"}
     folder = image.path("/var/lib/xenoglot")
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
