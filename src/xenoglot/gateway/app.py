@@ -267,7 +267,7 @@ def keeper_of(config: Config, store: Store) -> StoreService:
 
 
 def _price_list(config: Config) -> PriceList | None:
-    """Return what requests cost; `None` if nobody wants to know."""
+    """Return the price list; `None` if there are neither a ledger nor prices."""
     if config.ledger_settings is None and not config.prices:
         return None
     from xenoglot.gateway.ledger.request_cost import PriceList  # noqa: PLC0415  most gateways have no prices

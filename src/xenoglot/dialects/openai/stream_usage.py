@@ -2,7 +2,7 @@
 
 With the option every chunk has `"usage": null`, and one more follows without choices, with the usage of the request
 (https://developers.openai.com/api/docs/api-reference/chat/create). Clients that did not ask read `choices[0]` of each
-chunk: they must not get it. Usage beside choices stays: servers that write it there do so in any case.
+chunk: they must not get it. Usage in a chunk with choices stays: servers that write it there do so in any case.
 """
 
 from __future__ import annotations
