@@ -65,6 +65,7 @@ _LETTERS_PER_TOKEN = 3.5
 """In a text of long words."""
 _SAMPLES, _SAMPLE = 16, 2048
 """Number and size in bytes of the samples of a longer text, at equal distances."""
+_WHOLE = _SAMPLES * _SAMPLE
 _PROMPT_SAMPLES, _PROMPT_SAMPLE = 64, 192
 """Likewise of the texts of a longer prompt together: every request of an agent brings its whole history again."""
 
@@ -86,7 +87,10 @@ _WORDS = bytes(_LETTER if one == _LETTER else _SPACE for one in _TABLE)
 
 def text_tokens(text: str) -> int:
     """Return about how many tokens `text` is."""
-    return bytes_tokens(text.encode("utf-8", "surrogatepass"))
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) > _WHOLE:
+        return _sampled(data, _SAMPLES, _SAMPLE)
+    return (round(_tokens(data)) or 1) if data else 0
 
 
 def bytes_tokens(data: bytes) -> int:
@@ -107,14 +111,20 @@ def _sampled(data: bytes, samples: int, sample: int) -> int:
 def _tokens(data: bytes) -> float:
     count, in_words = (b"\n" + data.translate(_TABLE)).count, (b" " + data.translate(_WORDS)).count
     words = in_words(b" a")
-    letters = max(words + in_words(_LONG), in_words(b"a") / _LETTERS_PER_TOKEN)
-    digits = count(b"0") - 2 * count(b"000") + count(b" 0")  # a space is a token of its own before a number
-    joined = (
-        count(b"..") + count(b"...") + count(b".a")
-    )  # `":` and `"},` are one or two; some signs are of the next word
-    signs = count(b".") - 0.5 * joined
-    lines = count(b"\n") - 1 - count(b"\n\n") + 0.25 * count(b"  ")
-    tokens = letters + digits + signs + lines
+    letters: float = words + in_words(_LONG)
+    least = in_words(b"a") / _LETTERS_PER_TOKEN
+    if letters < least:  # noqa: PLR1730  `max` costs as much as a count
+        letters = least
+    digits: float = count(b"0")
+    if digits:
+        digits += count(b" 0") - 2 * count(b"000")  # a space is a token of its own before a number
+    signs: float = count(b".")
+    if signs:  # `":` and `"},` are one or two; some signs are of the next word
+        signs -= 0.5 * (count(b"..") + count(b"...") + count(b".a"))
+    lines: float = count(b"\n") - 1
+    if lines:
+        lines -= count(b"\n\n")
+    tokens = letters + digits + signs + lines + 0.25 * count(b"  ")
     if data.isascii():
         return tokens
     return tokens + sum(weight * count(script) for script, weight in _WEIGHTS.items())
