@@ -74,7 +74,8 @@ class WindowUsage:
 
     def add(self, now: float, amount: int) -> WindowEntry:
         """Note a use, whether it fits or not; what is returned takes some of it back."""
-        self._expire(now)
+        if now > self._latest:  # or what does not count any more is forgotten already
+            self._expire(now)
         latest, entries = self._latest, self._entries
         self._used += amount
         if self._grain and entries and latest - entries[-1].since < self._grain:
