@@ -453,7 +453,7 @@ class Remote:
             FailureError: it is none, or empty.
         """
         body = self._replies.parsed(data, reply)
-        if isinstance(body, dict) and not is_placeholder(body.get("error")):
+        if isinstance(body, dict) and (error := body.get("error")) is not None and not is_placeholder(error):
             raise self._replies.failure(body, reply, data)
         try:
             response = self._dialect.decode_response(body)
@@ -474,6 +474,8 @@ class Remote:
 
     def _restore_stages(self, call: Call) -> list[Stage[Event, Event]]:
         """Return the stages that give the client back the tools it knows; often none."""
+        if not call.request.tools:
+            return []
         limit = self._target(call).tool_name_limit or self._dialect.tool_name_limit
         names, custom = RestoreNames(call.request, limit), UnwrapCustom(call.request)
         return [*((names,) if names else ()), *((custom,) if custom else ())]

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 
 def with_finish(response: Response, losses: Losses) -> Response:
     """Return a whole answer in which each candidate has a finish; each that had none is a loss."""
+    told = True
     for index, candidate in enumerate(response.candidates):
-        _note_tolerated(candidate.extra, index, losses)
-    if all(_is_told(candidate) for candidate in response.candidates):
+        if candidate.extra is not None:
+            _note_tolerated(candidate.extra, index, losses)
+        told = told and _is_told(candidate)
+    if told:
         return response
     candidates = tuple(_finished(candidate) for candidate in response.candidates)
     for index, candidate in enumerate(candidates):
@@ -90,6 +93,16 @@ def _note_tolerated(extra: Extra | None, index: int, losses: Losses) -> None:
             losses.approximated(f"$.candidates[{index}]", what, why)
 
 
+def _has_calls(response: Response) -> bool:
+    """Whether there is a call, or the result of one, in `response`."""
+    for candidate in response.candidates:
+        for part in candidate.content:
+            kind = type(part)
+            if kind is ToolCall or kind is ToolResult:
+                return True
+    return False
+
+
 _LONGEST = 56
 """Characters of an id before its number: OpenAI takes 64."""
 
@@ -121,6 +134,8 @@ class UniqueIds:
 
     def response(self, response: Response) -> Response:
         """Return a whole answer as `feed` leaves its events; the same object where no id is taken."""
+        if not _has_calls(response):  # most answers
+            return response
         candidates = list(response.candidates)
         for index, candidate in enumerate(candidates):
             content = tuple([self._begun(part, index) for part in candidate.content])
