@@ -73,15 +73,17 @@ def decode_count(value: JSON) -> Request:
 
 
 def _decode(reader: Reader) -> Request:
-    _refuse_threads(reader)
+    left = reader.rest()
+    if "thread" in left:
+        _refuse_threads(reader)
     form: JSONObject = {}
     model = reader.need("model", str)
-    messages = (*_take_system(reader), *_take_messages(reader))
-    left = reader.rest()
+    messages = (*(_take_system(reader) if "system" in left else ()), *_take_messages(reader))
     choice, parallel = _take_tool_choice(reader) if "tool_choice" in left else (None, None)
     thinking, output = (None, None) if _THINKING.isdisjoint(left) else _take_thinking_and_output(reader, form)
     sampling, others = Sampling(**SAMPLING.read(reader, form)), REQUEST.read(reader, form)
-    _check_budget(thinking, sampling.max_tokens)
+    if thinking is not None:
+        _check_budget(thinking, sampling.max_tokens)
     request = Request(
         model=model,
         messages=messages,
@@ -91,7 +93,7 @@ def _decode(reader: Reader) -> Request:
         sampling=sampling,
         output=output,
         thinking=thinking,
-        stream=_take_stream(reader, form),
+        stream="stream" in left and _take_stream(reader, form),
         user=_take_user(reader, form) if "metadata" in left else None,
         extra=Extra(dialect=NAME, fields=left, form=form),
     )
@@ -135,6 +137,8 @@ def _take_system(reader: Reader) -> tuple[Message, ...]:
     value = reader.take_any("system")
     if value is None:
         return ()
+    if type(value) is str:
+        return (Message(role="system", content=(Text(text=value),), extra=STRING),)
     content = _system_parts(value, reader.at("system"))
     return (Message(role="system", content=content, extra=_spelling(value, inline=False)),)
 
@@ -251,8 +255,8 @@ def _take_thinking(reader: Reader) -> Thinking | None:
     )
 
 
-def _check_budget(thinking: Thinking | None, max_tokens: int | None) -> None:
-    if thinking is None or thinking.mode != "enabled" or thinking.budget_tokens is None:
+def _check_budget(thinking: Thinking, max_tokens: int | None) -> None:
+    if thinking.mode != "enabled" or thinking.budget_tokens is None:
         return
     if thinking.budget_tokens < LEAST_BUDGET:
         raise WireError("$.thinking.budget_tokens", f"Input should be greater than or equal to {LEAST_BUDGET}")
