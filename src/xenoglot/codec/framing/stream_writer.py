@@ -34,11 +34,21 @@ class Framer(Protocol):
 
 
 class StreamWriter:
-    """A stage from events to bytes. `identify` passes text deltas unchanged."""
+    """A stage from events to bytes. `identify` passes text deltas unchanged.
 
-    __slots__ = ("_frame", "_stages")
+    `count` is given the text of pieces whose frames were ready: they do not come by the stages of `identify`.
+    """
 
-    def __init__(self, identify: Stage[Event, Event], encoder: Stage[Event, ServerSentEvent], framing: Framing) -> None:
+    __slots__ = ("_count", "_frame", "_stages")
+
+    def __init__(
+        self,
+        identify: Stage[Event, Event],
+        encoder: Stage[Event, ServerSentEvent],
+        framing: Framing,
+        count: Callable[[str], None] | None = None,
+    ) -> None:
+        self._count = count
         self._stages = Pipeline(identify, encoder, framing.encoder())
         self._frame: Callable[[Piece], bytes | None] = _ready_frames(encoder, framing) or _none
 
@@ -57,19 +67,31 @@ class StreamWriter:
         if len(batch) == 1 and type(alone := batch[0]) is TextDelta and not alone.logprobs:
             frame = take(alone)
             if frame is not None:  # as of nearly every read that comes by itself
+                if self._count is not None:
+                    self._count(alone.text)
                 return frame
         frames: list[bytes] = []
+        texts: list[str] = []
         for event in batch:
             frame = None
             if type(event) is TextDelta:
                 frame = None if event.logprobs else take(event)
             elif type(event) is ArgumentsDelta or (type(event) is ReasoningDelta and event.summary is None):
                 frame = take(event)
-            if frame is None:
-                frames += self._stages.feed(event)
-            else:
+            if frame is not None:
                 frames.append(frame)
+                texts.append(event.text)  # type: ignore[union-attr]  # only pieces have ready frames
+                continue
+            if texts:
+                self._take_texts(texts)
+            frames += self._stages.feed(event)
+        self._take_texts(texts)
         return frames[0] if len(frames) == 1 else b"".join(frames)
+
+    def _take_texts(self, texts: list[str]) -> None:
+        if texts and self._count is not None:
+            self._count("".join(texts))
+        texts.clear()
 
 
 @shortcut("frames")

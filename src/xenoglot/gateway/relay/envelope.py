@@ -8,7 +8,7 @@ of the client's own dialect decides what it reports: its answers are not changed
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,7 +20,8 @@ from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
 from xenoglot.gateway.observability.request_log import COST, LOSSES
-from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started, UsageReported
+from xenoglot.model.content import Reasoning
+from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage, unfold
 from xenoglot.model.response import Usage
@@ -30,12 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.framing.stream_writer import Framer
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.stage import Stage
     from xenoglot.gateway.observability.request_log import RequestCost
     from xenoglot.gateway.upstream.call import UpstreamCall
-    from xenoglot.model.events import Event, Piece
+    from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.request import Request
     from xenoglot.model.response import Finish, Response
@@ -104,8 +103,8 @@ _COUNTS = ("input_tokens", "output_tokens")
 class UsageEstimate:
     """A stage from events to events, which at the end adds the counts that were not reported.
 
-    `prompt` gives the tokens of the request, `note` takes what was estimated. Events that an encoder writes without
-    this stage are counted by `counted`.
+    `prompt` gives the tokens of the request, `note` takes what was estimated. Pieces that an encoder writes without
+    this stage are counted by `count`.
     """
 
     __slots__ = ("_dialect", "_finish", "_losses", "_note", "_prompt", "_tokens", "_usage")
@@ -142,14 +141,13 @@ class UsageEstimate:
         usage = self._estimated(response.usage, finish, lambda: _tokens_of(response))
         return response if usage is None else replace(response, usage=usage)
 
-    def counted(self, encoder: Stage[Event, ServerSentEvent]) -> Stage[Event, ServerSentEvent]:
-        """Return `encoder`, with each piece counted that it writes as a ready frame."""
-        return _Counted(encoder, self._tokens.grow) if hasattr(encoder, "frame") else encoder
+    def count(self, text: str) -> None:
+        """Count the text of pieces that an encoder writes without this stage."""
+        self._tokens.grow(text)
 
     def _estimated(self, usage: Usage | None, finish: Finish | None, written: Callable[[], int]) -> Usage | None:
         reported = usage or Usage()
-        empty = reported.input_tokens == reported.output_tokens == 0  # no prompt has 0 tokens: it is a placeholder
-        missing = [name for name in _COUNTS if empty or getattr(reported, name) is None]
+        missing = _missing(usage)
         if not missing or finish is None or finish.dialect == self._dialect:
             return None
         count = {"input_tokens": self._prompt, "output_tokens": written}
@@ -159,23 +157,15 @@ class UsageEstimate:
         return estimated
 
 
-class _Counted:
-    """An encoder of ready frames (`codec.framing.stream_writer`) whose pieces are counted."""
-
-    __slots__ = ("_frame", "_grow", "close", "feed")
-
-    def __init__(self, encoder: Stage[Event, ServerSentEvent], grow: Callable[[str], None]) -> None:
-        self.feed = encoder.feed
-        self.close = encoder.close
-        self._frame = cast("Framer", encoder).frame
-        self._grow = grow
-
-    def frame(self, piece: Piece, /) -> bytes | None:
-        """Return the frame of a piece; `None` where the encoder has none ready: then the piece is fed, and counted."""
-        made = self._frame(piece)
-        if made is not None:
-            self._grow(piece.text)
-        return made
+def _missing(usage: Usage | None) -> Sequence[str]:
+    """Return the names of the counts that `usage` lacks."""
+    if usage is None:
+        return _COUNTS
+    given, made = usage.input_tokens, usage.output_tokens
+    if given is not None and made is not None and (given or made):
+        return ()
+    empty = given == made == 0  # no prompt has 0 tokens: it is a placeholder
+    return [name for name in _COUNTS if empty or getattr(usage, name) is None]
 
 
 def usage_estimate(
@@ -185,6 +175,15 @@ def usage_estimate(
     requested = dialect.usage_expected == "requested" and request.stream and request.stream_usage
     expected = dialect.usage_expected == "always" or requested
     return UsageEstimate(dialect.name, prompt, losses, note) if expected else None
+
+
+def _has_reasoning(response: Response) -> bool:
+    """Whether there is a thought in `response`: in most there is none, and nothing to be filtered."""
+    for candidate in response.candidates:
+        for part in candidate.content:
+            if type(part) is Reasoning:
+                return True
+    return False
 
 
 def _tokens_of(response: Response) -> int:
@@ -215,16 +214,19 @@ class ResponseEnvelope:
     def observe(self, events: Sequence[Event]) -> None:
         """Note what the log wants to know."""
         record = self.record
+        pieces = characters = 0
         for event in events:
-            if isinstance(event, PIECES):  # nearly all are
-                record.pieces += 1
-                record.characters += len(event.text)
+            if type(event) is TextDelta or isinstance(event, PIECES):  # nearly all are
+                pieces += 1
+                characters += len(event.text)
             elif type(event) is UsageReported:
                 record.used(event.usage)
             elif type(event) is Finished:
                 record.finish = event.finish.reason
             elif type(event) is Failed:
                 record.failed(event.failure)
+        record.pieces += pieces
+        record.characters += characters
 
     def note(self, response: Response) -> None:
         """Note the same of a whole answer."""
@@ -242,9 +244,8 @@ class ResponseEnvelope:
         encoder = self.dialect.stream_encoder(self._request, self.losses)
         estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
         stages = [identify, *(stage for stage in (estimate, shown) if stage is not None)]
-        if estimate is not None:
-            encoder = estimate.counted(encoder)
-        return StreamWriter(identify if len(stages) == 1 else Pipeline(*stages), encoder, self.framing)
+        count = None if estimate is None else estimate.count
+        return StreamWriter(identify if len(stages) == 1 else Pipeline(*stages), encoder, self.framing, count)
 
     def body(self, response: Response, size: int = 0) -> bytes:
         """Return the body of a whole answer of about `size` bytes.
@@ -256,9 +257,10 @@ class ResponseEnvelope:
         if any(candidate.finish is None for candidate in response.candidates):
             response = _without_open_blocks(response)
         response = self.identify().response(response)
-        estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
+        estimate = self._usage_estimate() if _missing(response.usage) else None
         if estimate is not None:
             response = estimate.response(response)
+        shown = self._asking.reasoning_filter() if _has_reasoning(response) else None
         if shown is not None:
             response = shown.response(response)
         encode = encode_json if size < LARGE else encode_large
