@@ -312,6 +312,11 @@ class TestVault:
             None,
         ]
 
+    async def test_whether_anything_is_kept(self, store: Store) -> None:
+        assert not await store.has_cached()
+        await store.put_cached("alice", "call_1", "main", b"sealed", 1.0)
+        assert await store.has_cached()
+
     @pytest.mark.parametrize("count", [0, 1, 16, 17, 600])
     async def test_several_are_recalled_at_once(self, store: Store, count: int) -> None:
         await store.put_cached("bob", "key 0", "main", b"foreign", 1.0)

@@ -19,7 +19,7 @@ from xenoglot.store.records import UNDONE, Retention, StoreError
 from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 
     from xenoglot.codec.features.stored_responses import StoredResponseCodec, StoreOptions
     from xenoglot.store.records import Stored
@@ -98,6 +98,9 @@ class StoreService:
         """The upstreams of whose answers this process has stored what clients strip."""
         self.storing: set[asyncio.Task[None]] = set()
         """What is being stored of such answers."""
+        self._bare: Hashable | None = None
+        """The version of the store in which no answer had anything stored of it."""
+        self._looked_at: Hashable | None = None
         self._retention = retention
         self._held: set[tuple[str, str, str]] = set()
         self._asking: set[asyncio.Future[Any]] = set()
@@ -109,6 +112,23 @@ class StoreService:
         """Bytes that have come since."""
         self._beating: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
+
+    def holds_nothing(self, place: str) -> bool:
+        """Whether it is known, without asking the store, that nothing is stored of the answers of `place`."""
+        if self.alone:
+            return place not in self.stored
+        return self._bare is not None and not self.stored and self._bare == self.store.version()
+
+    async def look(self) -> None:
+        """See whether anything is stored of any answer, once in each version of the store.
+
+        Raises:
+            StoreError: the store cannot say, or not in time.
+        """
+        version = None if self.alone or self.stored else self.store.version()
+        if version is not None and version != self._looked_at:
+            self._looked_at = version
+            self._bare = None if await self.within(self.store.has_cached()) else version
 
     async def within(self, asked: Awaitable[T]) -> T:
         """Return what the store says, in time.

@@ -258,6 +258,11 @@ def get_cached(owner: str, key: str, backend: str) -> Steps[bytes | None]:
     return rows[0][0] if rows else None
 
 
+def has_cached() -> Steps[bool]:
+    """Return whether there is any entry of the reasoning cache, or of what is kept beside it."""
+    return bool((yield Statement("SELECT 1 FROM vault LIMIT 1", ())))
+
+
 def get_cached_of(owner: str, keys: Sequence[str], backend: str) -> Steps[dict[str, bytes]]:
     """Return the entries of the reasoning cache under any of `keys`, by key.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from xenoglot.store import conversations, queries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.batches import Batches
@@ -147,6 +147,14 @@ class SQLStore(ABC):
     async def get_cached_of(self, owner: str, keys: Sequence[str], backend: str) -> dict[str, bytes]:
         """Return the cache entries under any of those keys for that backend, by key."""
         return await self.read(queries.get_cached_of(owner, keys, backend))
+
+    async def has_cached(self) -> bool:
+        """Return whether there is any cache entry."""
+        return await self.read(queries.has_cached())
+
+    def version(self) -> Hashable | None:
+        """Return what changes with every write of any process; `None`: that cannot be known without asking."""
+        return None
 
     async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
         """Replace `before` in the vault by `after`, `None` being no value; return whether `before` was found."""

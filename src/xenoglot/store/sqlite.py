@@ -27,7 +27,7 @@ from xenoglot.store.sql import SQLStore
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from xenoglot.store.queries import Row, Statement, Steps
 
@@ -39,6 +39,9 @@ BUSY_SECONDS = 5.0
 """Seconds to wait for another process's transaction."""
 
 _RETRY_SECONDS = 0.02
+
+_SETTLED_NS = 2_000_000_000
+"""After so long without a write, the next one has another time for sure."""
 
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",
@@ -65,6 +68,24 @@ class SQLite(SQLStore):
     def has_history(self) -> bool:
         """Whether the file exists."""
         return self._path != MEMORY and Path(self._path).exists()
+
+    def version(self) -> Hashable | None:
+        """Return size and time of the last write of the file and its log; `None` for a time that is hardly past.
+
+        Times of files are as coarse as two seconds: two writes may have the same.
+        """
+        if self._path == MEMORY:
+            return None
+        seen: list[tuple[int, int]] = []
+        latest = 0
+        for path in (self._path, f"{self._path}-wal"):
+            try:
+                found = os.stat(path)  # noqa: PTH116  half the cost of a `Path`
+            except OSError:
+                continue
+            seen.append((found.st_size, found.st_mtime_ns))
+            latest = max(latest, found.st_mtime_ns)
+        return None if not seen or time.time_ns() - latest < _SETTLED_NS else tuple(seen)
 
     async def ready(self) -> None:
         """Open the file if it is not open."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.batches import Batches
@@ -131,6 +131,14 @@ class Store(Protocol):
 
     async def get_cached_of(self, owner: str, keys: Sequence[str], backend: str) -> dict[str, bytes]:
         """Return the cache entries under any of those keys for that backend, by key: one request to the database."""
+        ...
+
+    async def has_cached(self) -> bool:
+        """Return whether there is any cache entry."""
+        ...
+
+    def version(self) -> Hashable | None:
+        """Return what changes with every write of any process; `None`: that cannot be known without asking."""
         ...
 
     async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,17 +22,18 @@ from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.settings import KeySettings, ServerSettings, UpstreamSettings
 from xenoglot.gateway.routing.router import Route
 from xenoglot.gateway.store_service import StoreService
-from xenoglot.gateway.upstream.preserve_reasoning import ReasoningCacheBackend, preserves
+from xenoglot.gateway.upstream.preserve_reasoning import ReasoningCacheBackend, may_lack, preserves
 from xenoglot.gateway.upstream.reasoning_cache import CachedTurn, kept, keys, pack, restored, unpack
 from xenoglot.model.content import Extra, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import Finished
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response
 from xenoglot.store.records import Retention, StoreError
-from xenoglot.store.sqlite import Memory
+from xenoglot.store.sqlite import Memory, SQLite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from tests.gateway.running_gateway import RunningGateway
     from xenoglot.backends.backend import Answer
@@ -66,8 +68,8 @@ def answered(*parts: Part) -> Response:
 class PreservingBackends:
     """Backends that preserve into one store."""
 
-    def __init__(self) -> None:
-        self.store = Memory()
+    def __init__(self, store: SQLite | None = None) -> None:
+        self.store = store or Memory()
         self.now = NOW
         self.keeper = StoreService(self.store, PLENTY, now=lambda: self.now)
 
@@ -478,13 +480,13 @@ def test_what_holds_where_nothing_is_set(host: str, preserve: Preserve | None, *
 def counted_lookups(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """Return the keys of each request to the store from now on."""
     asked: list[Sequence[str]] = []
-    recall = Memory.get_cached_of
+    recall = SQLite.get_cached_of
 
-    async def counted(self: Memory, owner: str, keys: Sequence[str], place: str) -> dict[str, bytes]:
+    async def counted(self: SQLite, owner: str, keys: Sequence[str], place: str) -> dict[str, bytes]:
         asked.append(keys)
         return await recall(self, owner, keys, place)
 
-    monkeypatch.setattr(Memory, "get_cached_of", counted)
+    monkeypatch.setattr(SQLite, "get_cached_of", counted)
     return asked
 
 
@@ -498,6 +500,38 @@ def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.Mon
     backends.answer(THOUGHT, "chat", [ASK])
     backends.answer(plain, "chat", CHAT_TURNS)
     assert (len(asked), backends.keeper.stored) == (1, {"main"})
+
+
+def age(path: Path) -> None:
+    """Have the last write of a store have been long ago."""
+    for one in (path, path.with_name(f"{path.name}-wal")):
+        if one.exists():
+            os.utime(one, (NOW, one.stat().st_mtime - 60))
+
+
+def test_nothing_is_looked_up_in_a_file_that_nobody_stored_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Counted look-ups: of a file that others may write into, it is known from its last write whether they did."""
+    path = tmp_path / "store.sqlite"
+    ours, theirs = PreservingBackends(SQLite(path)), PreservingBackends(SQLite(path))
+    asked, plain = counted_lookups(monkeypatch), Scripted(answered(WEATHER))
+    lacking = get("chat").decode_request({"model": "m", "messages": CHAT_TURNS})
+
+    def looked_up() -> int:
+        asked.clear()
+        if may_lack(ours.keeper, lacking, "main"):
+            ours.answer(plain, "chat", CHAT_TURNS)
+        return len(asked)
+
+    assert looked_up() == 1  # the file is new
+    age(path)
+    assert [looked_up() for _ in range(3)] == [1, 0, 0]
+    theirs.answer(THOUGHT, "chat", [ASK])
+    assert [looked_up() for _ in range(2)] == [1, 1]
+    age(path)
+    assert [looked_up() for _ in range(2)] == [1, 1]
+    assert thoughts(ours.answer(plain, "chat", CHAT_TURNS))
+    for backends in (ours, theirs):
+        asyncio.run(backends.store.aclose())
 
 
 @pytest.mark.parametrize("turns", [1, 40])

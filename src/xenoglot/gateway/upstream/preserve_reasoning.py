@@ -55,8 +55,10 @@ def preserving(services: UpstreamServices, route: Route, dialect: str, owner: st
 
 def may_lack(keeper: StoreService, request: Request, place: str) -> bool:
     """Whether `request` may lack something that is stored: an answer of `place`, which the client brings back."""
-    stored = not keeper.alone or place in keeper.stored
-    return stored and any(message.role == "assistant" for message in request.messages)
+    for message in request.messages:
+        if message.role == "assistant":
+            return not keeper.holds_nothing(place)
+    return False
 
 
 class Recorder:
@@ -243,6 +245,7 @@ class ReasoningCacheBackend:
         try:
             if self._keeper.storing:  # what an answer of a moment ago brought
                 await self._keeper.within(asyncio.wait(tuple(self._keeper.storing)))
+            await self._keeper.look()
             return await self._keeper.within(self._keeper.store.get_cached_of(self._owner, names, self._place))
         except StoreError as error:
             _logger.error("what an answer lacks cannot be looked up: %s", error)  # noqa: TRY400  no texts
