@@ -128,6 +128,9 @@ class Recorder:
             self._keeper.sweep()
 
 
+_BLOCKS = (BlockStarted, BlockEnded)
+
+
 class Recording:
     """A streamed answer of one candidate as it grows, for a `recorder`; folded only if clients strip something of it.
 
@@ -153,7 +156,7 @@ class Recording:
         self._batches.append(events)
         folder = self._folder
         if folder is None:
-            if not any(map(_is_stripped, events)):
+            if not _is_stripped(events):
                 return
             folder = self._folder = Folder()
         for batch in self._batches:
@@ -164,11 +167,15 @@ class Recording:
             self._recorder.note(folder.response())
 
 
-def _is_stripped(event: Event) -> bool:
-    """Whether clients may strip what `event` brings."""
-    if isinstance(event, BlockStarted | BlockEnded):
-        return may_strip(event.part)
-    return isinstance(event, SignatureDelta)
+def _is_stripped(events: Sequence[Event]) -> bool:
+    """Whether clients may strip something that `events` bring."""
+    for event in events:
+        kind = type(event)
+        if kind is TextDelta:  # nearly all
+            continue
+        if kind is SignatureDelta or (isinstance(event, _BLOCKS) and may_strip(event.part)):
+            return True
+    return False
 
 
 class ReasoningCacheBackend:
