@@ -246,10 +246,13 @@ _GROWING = (Text, Refusal, Reasoning, ToolCall, Audio)
 class AnswerTokens:
     """The tokens of the events fed so far; the same for an answer that is fed whole (`unfold`) and in pieces."""
 
-    __slots__ = ("_grew", "_header", "_pending", "_size", "_tokens")
+    __slots__ = ("_grew", "_header", "_kept", "_pending", "_size", "_texts", "_tokens")
 
     def __init__(self) -> None:
         self._tokens = 0
+        self._texts: list[str] = []
+        """Whole texts that are to be counted, of `_kept` characters: mostly nobody wants the count."""
+        self._kept = 0
         self._pending: list[str] = []
         self._size = 0
         self._header: Part = Text(text="")
@@ -258,6 +261,7 @@ class AnswerTokens:
     def count(self) -> int:
         """Return the tokens, at least 1."""
         self._flush()
+        self._count_kept()
         return max(1, self._tokens)
 
     def grow(self, text: str) -> None:
@@ -285,7 +289,8 @@ class AnswerTokens:
         self._flush()
         self._header, self._grew = part, False
         if isinstance(part, ToolCall):
-            self._tokens += TOOL_TOKENS + text_tokens(part.name)
+            self._tokens += TOOL_TOKENS
+            self._keep(part.name)
         self.grow(_part_text(part))
 
     def _end(self, whole: Part | None) -> None:
@@ -299,10 +304,21 @@ class AnswerTokens:
 
     def _flush(self) -> None:
         if self._size:
-            self._tokens += text_tokens("".join(self._pending))
+            self._keep("".join(self._pending))
             self._grew = True
         self._pending.clear()
         self._size = 0
+
+    def _keep(self, text: str) -> None:
+        self._texts.append(text)
+        self._kept += len(text) + 1  # an empty one takes its place, too
+        if self._kept >= MOST_KEPT:
+            self._count_kept()
+
+    def _count_kept(self) -> None:
+        self._tokens += sum(map(text_tokens, self._texts))
+        self._texts.clear()
+        self._kept = 0
 
 
 def _part_text(part: Part) -> str:
