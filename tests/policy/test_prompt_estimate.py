@@ -74,8 +74,9 @@ def test_an_empty_prompt_is_one_token() -> None:
     assert estimate(Request(model="m")) == 1
 
 
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the sizes of the texts whose characters are counted from now on."""
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the texts whose characters are counted; no text was seen before."""
     sizes: list[int] = []
     tokens = token_estimate._tokens
 
@@ -84,23 +85,46 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return tokens(data)
 
     monkeypatch.setattr(token_estimate, "_tokens", noted)
+    monkeypatch.setattr(token_estimate, "_known", {})
     return sizes
 
 
 @pytest.mark.parametrize("calls", [4, 24, 400])
-def test_a_long_prompt_costs_no_more_than_its_sample(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
-    """Counted bytes: an agent brings its whole history with each request, and only what is new tells something new."""
-    request = samples.agent(calls=calls)
-    whole = sum(
+def test_a_long_prompt_costs_no_more_than_its_samples(counted: list[int], calls: int) -> None:
+    """Counted bytes: what is new is counted up to a bound and sampled beyond it, and what was seen is looked up."""
+    request = replace(samples.agent(calls=calls), tools=())
+    whole = FRAME * len(request.messages) + sum(
         token_estimate.estimate_part(part) for message in request.messages for part in message.content
-    ) + FRAME * len(request.messages)
-    sizes = looked_at(monkeypatch)
-    assert estimate(replace(request, tools=())) == pytest.approx(whole, rel=0.1)
-    assert sum(sizes) <= 12_288
+    )
+    costs = []
+    for _ in range(200):
+        counted.clear()
+        assert estimate(request) == pytest.approx(whole, rel=0.1)
+        costs.append(sum(counted))
+    assert max(costs) <= 3 * 12_288
+    assert costs[-1] == 0
 
 
-def test_a_short_prompt_is_counted_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = samples.small()
-    sizes = looked_at(monkeypatch)
-    estimate(request)
-    assert sizes == [len(part.text) for message in request.messages for part in message.content if type(part) is Text]
+def test_a_prompt_of_one_long_text_is_sampled(counted: list[int]) -> None:
+    text = "word " * 10**6
+    assert estimate(Request(model="m", prompt=Prompt(texts=(text,)))) == pytest.approx(10**6, rel=0.2)
+    assert counted == [12_288]
+
+
+def test_a_short_prompt_is_counted_text_by_text(counted: list[int]) -> None:
+    texts = ("one", "and another", "and a third", "one")
+    request = Request(model="m", prompt=Prompt(texts=texts))
+    first = estimate(request)
+    assert counted == [len(text) for text in texts[:3]]
+    assert first == sum(map(token_estimate.text_tokens, texts))
+    counted.clear()
+    assert (estimate(request), counted) == (first, [])
+
+
+def test_what_is_known_has_a_bound(counted: list[int]) -> None:
+    texts = tuple(f"text {number}" for number in range(20_000))
+    estimate(Request(model="m", prompt=Prompt(texts=texts)))
+    for text in texts:
+        estimate(Request(model="m", prompt=Prompt(texts=(text,))))
+    assert len(token_estimate._known) <= 16_384
+    assert counted

@@ -67,7 +67,13 @@ _SAMPLES, _SAMPLE = 16, 2048
 """Number and size in bytes of the samples of a longer text, at equal distances."""
 _WHOLE = _SAMPLES * _SAMPLE
 _PROMPT_SAMPLES, _PROMPT_SAMPLE = 64, 192
-"""Likewise of the texts of a longer prompt together: every request of an agent brings its whole history again."""
+"""Likewise for the texts of a prompt: a prompt is estimated for limits, before it is sent."""
+_MOST_NEW = _PROMPT_SAMPLES * _PROMPT_SAMPLE
+"""Bytes of a prompt that are counted; of what is new beyond them, samples."""
+_MOST_KNOWN = 16_384
+
+_known: dict[int, int] = {}
+"""Estimates by the hash of their text, no texts: each request of a conversation brings all earlier turns again."""
 
 
 def _classes() -> bytes:
@@ -159,10 +165,26 @@ def estimate_part(part: Part) -> int:
 
 
 def _all_tokens(texts: list[str]) -> int:
-    """Return about how many tokens `texts` are; of many, some pieces are looked at."""
-    if sum(map(len, texts)) <= _PROMPT_SAMPLES * _PROMPT_SAMPLE:
-        return sum(map(text_tokens, texts))
-    return _sampled("".join(texts).encode("utf-8", "surrogatepass"), _PROMPT_SAMPLES, _PROMPT_SAMPLE)
+    """Return about how many tokens `texts` are; those that were seen before are looked up."""
+    tokens = counted = 0
+    rest: list[str] = []
+    for text in texts:
+        key = hash(text)
+        known = _known.get(key)
+        if known is None:
+            if counted >= _MOST_NEW:
+                rest.append(text)
+                continue
+            data = text.encode("utf-8", "surrogatepass")
+            counted += len(data)
+            known = _sampled(data, _PROMPT_SAMPLES, _PROMPT_SAMPLE)
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[key] = known
+        tokens += known
+    if rest:
+        tokens += _sampled("".join(rest).encode("utf-8", "surrogatepass"), _PROMPT_SAMPLES, _PROMPT_SAMPLE)
+    return tokens
 
 
 # The functions below return what the size of a text does not tell, and add the texts that are to be counted.
