@@ -114,8 +114,21 @@ def _run(arguments: Sequence[str] | None) -> int:
     run: Callable[[argparse.Namespace], int] = options.run
     if run is not _serve:  # all others say themselves what a person is to know
         logging.getLogger("xenoglot").addHandler(logging.NullHandler())
-        USER_CODE.addHandler(logging.StreamHandler())
+        USER_CODE.addHandler(_TRACEBACKS)
     return run(options)
+
+
+class _StandardError(logging.Handler):
+    """Writes to standard error, whatever that is when something is logged: commands may run in one process."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message; nothing where standard error is closed."""
+        if sys.stderr is not None:
+            with suppress(ValueError, OSError):
+                print(self.format(record), file=sys.stderr)
+
+
+_TRACEBACKS = _StandardError()
 
 
 class _Parser(CommandParser):
