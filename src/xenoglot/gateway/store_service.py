@@ -104,7 +104,7 @@ class StoreService:
         self._retention = retention
         self._held: set[tuple[str, str, str]] = set()
         self._asking: set[asyncio.Future[Any]] = set()
-        """What the store is asked at the moment."""
+        """Calls of the store in progress."""
         self._silent = False
         """Whether the store did not answer in time when it was last asked."""
         self._swept: float | None = None
@@ -123,7 +123,7 @@ class StoreService:
         """See whether anything is stored of any answer, once in each version of the store.
 
         Raises:
-            StoreError: the store cannot say, or not in time.
+            StoreError: the store fails, or does not answer in time.
         """
         version = None if self.alone or self.stored else self.store.version()
         if version is not None and version != self._looked_at:
@@ -131,7 +131,7 @@ class StoreService:
             self._bare = None if await self.within(self.store.has_cached()) else version
 
     async def within(self, asked: Awaitable[T]) -> T:
-        """Return what the store says, in time.
+        """Return the answer of the store.
 
         Raises:
             StoreError: it cannot, or does not.

@@ -6,7 +6,7 @@ weights are fitted to OpenAI's cl100k, which is neither the coarsest nor the fin
 text is mapped to classes in one pass, byte by byte; the rest is counting.
 
 Texts are counted by classes of characters (`policy.token_estimate`). Everything that a model reads is counted: words,
-thoughts, tool calls and their results, the tools themselves, and a few tokens for each turn's frame. An image costs
+reasoning, tool calls and their results, the tools themselves, and a few tokens for each turn's frame. An image costs
 what a large one does after the provider has scaled it down; other media are counted by their size. The estimate is
 rather too high than too low: a client that compacts early loses less than one that is refused.
 
@@ -69,7 +69,7 @@ _WHOLE = _SAMPLES * _SAMPLE
 _PROMPT_SAMPLES, _PROMPT_SAMPLE = 64, 192
 """Likewise for the texts of a prompt: a prompt is estimated for limits, before it is sent."""
 _MOST_NEW = _PROMPT_SAMPLES * _PROMPT_SAMPLE
-"""Bytes of a prompt that are counted; of what is new beyond them, samples."""
+"""Bytes of new text that are counted in a prompt; longer new text is sampled."""
 _MOST_KNOWN = 16_384
 
 _known: dict[int, int] = {}
@@ -105,7 +105,7 @@ def bytes_tokens(data: bytes) -> int:
 
 
 def _sampled(data: bytes, samples: int, sample: int) -> int:
-    """Return the tokens of `data` as far as so many samples of so many bytes tell."""
+    """Return the tokens of `data`, estimated from `samples` pieces of `sample` bytes each."""
     size = len(data)
     if size <= samples * sample:
         return max(1, round(_tokens(data))) if data else 0
@@ -273,7 +273,7 @@ class AnswerTokens:
     def __init__(self) -> None:
         self._tokens = 0
         self._texts: list[str] = []
-        """Whole texts that are to be counted, of `_kept` characters: mostly nobody wants the count."""
+        """Texts not yet counted, `_kept` characters in all: the count is seldom needed."""
         self._kept = 0
         self._pending: list[str] = []
         self._size = 0

@@ -259,7 +259,7 @@ def get_cached(owner: str, key: str, backend: str) -> Steps[bytes | None]:
 
 
 def has_cached() -> Steps[bool]:
-    """Return whether there is any entry of the reasoning cache, or of what is kept beside it."""
+    """Return whether the table of the reasoning cache has any entry, of any kind."""
     return bool((yield Statement("SELECT 1 FROM vault LIMIT 1", ())))
 
 

@@ -87,7 +87,7 @@ def shown(value: JSON) -> str:
 
 
 def unknown_name(name: str, known: Iterable[str], others: Iterable[str] = ()) -> str:
-    """Return what to say of a name that is none of `known`, nor of the `others` that may stand for them."""
+    """Return the message for a name that is neither in `known` nor in their aliases `others`."""
     words = list(known)
     near = get_close_matches(name, [*words, *others], n=1)
     advice = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(words)}"

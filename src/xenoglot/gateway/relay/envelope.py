@@ -44,7 +44,7 @@ class ResponseIds:
     """Give an answer that came without id, model or time those of our own making, and a failure its request's id.
 
     An answer that is `kept` has our id whether it came with one or not. One that may begin `early` does so with the
-    first sign of life, if nothing else has come by then; what it says of its own beginning is then too late.
+    first sign of life, if nothing else has come by then; its own first event is too late then.
     """
 
     __slots__ = ("_id", "_kept", "_model", "_request_id", "begun", "early")
@@ -178,7 +178,7 @@ def usage_estimate(
 
 
 def _has_reasoning(response: Response) -> bool:
-    """Whether there is a thought in `response`: in most there is none, and nothing to be filtered."""
+    """Whether `response` contains reasoning: most do not, and need no filter."""
     for candidate in response.candidates:
         for part in candidate.content:
             if type(part) is Reasoning:
