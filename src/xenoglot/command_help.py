@@ -113,6 +113,10 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401  as its parent
         """Parse arguments; an unknown one is an error of the command that it was given to, not of the program."""
         found, rest = super().parse_known_args(args, namespace)
+        words = getattr(found, "takes_words", None)
+        if words is not None and not any(word.startswith("-") and word != "-" for word in rest):
+            setattr(found, words, [*getattr(found, words), *rest])
+            rest = []
         if rest:
             self.error(self._unrecognized(rest))
         return found, rest

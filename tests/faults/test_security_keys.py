@@ -355,7 +355,7 @@ def test_r14_a_key_of_the_administration_alone_does_not_let_others_in() -> None:
 
 ROWS = {
     "none": ("none",),
-    "one that is nobody's": ("wrong",),
+    "an unknown one": ("wrong",),
     "a client's, or a tenant's": ("user", "tenant", "tenant-by-digest"),
     "one for the administration": ("admin",),
     "one that is both": ("both",),

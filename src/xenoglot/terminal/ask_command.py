@@ -12,7 +12,7 @@ from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from xenoglot.client.results.result import Reply
     from xenoglot.model.request import Message
@@ -54,20 +54,7 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     model_selection.add_upstream(ask)
     model_selection.add_python(ask)
     ask.set_defaults(run=_ask)
-    _collect_words(ask)
-
-
-def _collect_words(ask: argparse.ArgumentParser) -> None:
-    """Accept words of the prompt after flags too; argparse takes only those in one place."""
-    parse = ask.parse_known_args
-
-    def collected(args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401  those of the parser
-        options, unknown = parse(args, namespace)
-        if not any(word.startswith("-") and word != "-" for word in unknown):
-            options.prompt, unknown = [*options.prompt, *unknown], []
-        return options, unknown
-
-    ask.parse_known_args = collected  # type: ignore[method-assign, assignment]  # argparse has no other place for it
+    ask.set_defaults(takes_words="prompt")  # after flags too, where argparse takes only those in one place
 
 
 def _ask(options: argparse.Namespace) -> int:
