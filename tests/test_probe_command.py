@@ -118,7 +118,7 @@ def test_json_tells_all(url: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_server_that_speaks_nothing_is_a_mistake(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe", url, "--dialect", "messages"]) == 2
+    assert main(["probe", url, "--dialect", "messages"]) == 8
     assert capsys.readouterr().err.splitlines()[-1] == f"xenoglot: {url}: it speaks none of messages: 404: no such path"
 
 

@@ -131,7 +131,7 @@ FAULTS: dict[str, Fault] = {
     "cut": Fault("FIN in the middle", lambda a, s: _half(a, streamed=s, then=CUT)),
     "reset": Fault("RST in the middle", lambda a, s: _half(a, streamed=s, then=BROKEN)),
     "silence": Fault("nothing more after the middle", lambda a, s: _half(a, streamed=s, then=SILENT)),
-    "early-end": Fault("a lawful end of the HTTP message in the middle of what it says", _early),
+    "early-end": Fault("a valid end of the HTTP message in the middle of the stream", _early),
     "garbled": Fault("a NUL in the middle, which no JSON has", lambda a, s: _spoilt(a, b"\0", streamed=s)),
     "coding": Fault(
         "gzip is announced, and does not come",
