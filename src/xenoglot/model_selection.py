@@ -1,4 +1,4 @@
-"""Selects the model of a command: flags, environment variables, a configuration file, the built-in model."""
+"""Selects the model of a command: flags, environment variables, a configuration file, the embedded model."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def find_defaults(options: argparse.Namespace, environ: Mapping[str, str], folde
     """Set the options that no flag sets: from the environment, from a configuration file, from `PROVIDER/MODEL`.
 
     The first that names a server applies: flags, `XENOGLOT_UPSTREAM`, `XENOGLOT_CONFIG`, `./xenoglot.toml`, the user's
-    file, the provider in `--model PROVIDER/MODEL`. If none does, the built-in model answers.
+    file, the provider in `--model PROVIDER/MODEL`. If none does, the embedded model answers.
 
     Raises:
         ConfigurationError: `./xenoglot.toml` needs to be trusted, see `gateway.config.discovery`.
@@ -298,7 +298,7 @@ def config_of(options: argparse.Namespace) -> Config:
 
 
 def _is_embedded(model: str | None) -> bool:
-    """Whether the name is that of the built-in model, which needs no server."""
+    """Whether the name is that of the embedded model, which needs no server."""
     if model is None:
         return False
     from xenoglot.gateway.process.engines import USUAL_NAME  # noqa: PLC0415  only where a name has to be resolved

@@ -46,7 +46,7 @@ def does(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list
 def test_show_tells_where_each_value_comes_from(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert does(capsys, "show") == (0, ["# nothing is set: the built-in model answers"], "")
+    assert does(capsys, "show") == (0, ["# nothing is set: the embedded model answers"], "")
     monkeypatch.setenv("XENOGLOT_UPSTREAM", "http://127.0.0.1:9?key=sk-very-secret")
     assert (
         does(capsys, "show")[1][0]

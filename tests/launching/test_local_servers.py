@@ -1,4 +1,4 @@
-"""`xenoglot run` without a server: those of this machine, the providers with a key, and the built-in model."""
+"""`xenoglot run` without a server: those of this machine, the providers with a key, and the embedded model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 USUAL_PORTS = {"ollama": 11434, "llama.cpp": 8080, "vllm": 8000, "lmstudio": 1234}
 TOO_SMALL = (
-    "xenoglot: the built-in model is too small for Claude Code: it takes 8192 tokens, and the first prompt has about "
+    "xenoglot: the embedded model is too small for Claude Code: it takes 8192 tokens, and the first prompt has about "
     "12000; name a server"
 )
 FOR_NAMES = "GROQ_API_KEY is set; for the names: xenoglot models --upstream groq"

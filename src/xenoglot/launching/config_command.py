@@ -48,7 +48,7 @@ def show(options: Namespace, say: Callable[[str], None]) -> int:
         say(f"# model of ask, chat, agent, batch and run: {model} (${model_selection.MODEL_VARIABLE})")
     rows = [row for row in _rows(config, chosen, every=options.all) if options.all or row[1] != _DEFAULT]
     if not rows:
-        say("# nothing is set: the built-in model answers")
+        say("# nothing is set: the embedded model answers")
     for text, source in rows:
         say(f"{text:{_WIDTH}}  # {source}")
     return 0

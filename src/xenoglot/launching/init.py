@@ -148,7 +148,7 @@ def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswer
 def _upstream(options: argparse.Namespace, questions: InitPrompt) -> UpstreamChoice | None:
     """Return the upstream and its settings."""
     questions.say(f"Providers: {', '.join(catalog.names())}.")
-    question = f"Which server should requests go to? (provider name, URL, or `{EMBEDDED}` for the built-in model)"
+    question = f"Which server should requests go to? (provider name, URL, or `{EMBEDDED}` for the embedded model)"
     name = questions.answer(question, _likely(questions.environ), options.upstream, _upstream_name, "--upstream")
     if name == EMBEDDED:
         return None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MASK = "***"
 BUILT_IN_WINDOW = 8192
-"""Tokens that the built-in model takes."""
+"""Tokens that the embedded model takes."""
 
 MOST_OFFERED = 3
 """Models of a server that a message offers."""
@@ -128,7 +128,7 @@ def _local_config(program: Program, options: Namespace) -> Config | None:
     """Return a configuration in front of a server of this machine, if only one can be meant; else `None`.
 
     Raises:
-        ConfigurationError: none can be, and the built-in model is too small for the program.
+        ConfigurationError: none can be, and the embedded model is too small for the program.
     """
     from xenoglot.launching.local_servers import find_local_servers, providers_with_key  # noqa: PLC0415  as above
 
@@ -156,11 +156,11 @@ def _local_config(program: Program, options: Namespace) -> Config | None:
     ]
     if program.prompt_tokens <= BUILT_IN_WINDOW or options.context is not None:
         if offers:
-            _note("\n".join(["using the built-in model; also available:", *offers]))
+            _note("\n".join(["using the embedded model; also available:", *offers]))
         return None
     offers.append(f"  xenoglot run {program.name} --upstream URL --model NAME")
     raise ConfigurationError(
-        f"the built-in model is too small for {program.title}: it takes {BUILT_IN_WINDOW} tokens, and the first prompt "
+        f"the embedded model is too small for {program.title}: it takes {BUILT_IN_WINDOW} tokens, and the first prompt "
         f"has about {program.prompt_tokens}; name a server\n" + "\n".join(offers)
     )
 

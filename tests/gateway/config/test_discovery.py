@@ -67,8 +67,8 @@ def test_what_needs_no_trust_is_known_to_the_file() -> None:
     [
         pytest.param(LOCAL, "http://127.0.0.1:9", id="host"),
         pytest.param('[upstreams.a]\nprovider = "groq"\n[upstreams.b]\nprovider = "groq"', "groq", id="provider"),
-        pytest.param("[server]\nport = 1", "the built-in model", id="none"),
-        pytest.param("upstreams = 1", "the built-in model", id="no-tables"),
+        pytest.param("[server]\nport = 1", "the embedded model", id="none"),
+        pytest.param("upstreams = 1", "the embedded model", id="no-tables"),
         pytest.param("[upstreams.a]\nbase_url = 'http://me:secret@h/?key=secret'", "http://h", id="no-secrets"),
         pytest.param("[", "not readable", id="no-toml"),
     ],

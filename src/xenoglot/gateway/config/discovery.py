@@ -122,7 +122,7 @@ def servers(path: Path) -> str:
         return "not readable"  # whoever loads it says why
     tables = [table for table in upstreams.values() if isinstance(table, dict)] if isinstance(upstreams, dict) else []
     named = [_host(table["base_url"]) if "base_url" in table else str(table.get("provider")) for table in tables]
-    return for_log(", ".join(dict.fromkeys(named)) or "the built-in model", _LONGEST)
+    return for_log(", ".join(dict.fromkeys(named)) or "the embedded model", _LONGEST)
 
 
 def is_trusted(path: Path, environ: Mapping[str, str]) -> bool:

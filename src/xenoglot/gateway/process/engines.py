@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.process.shared_resources import SharedResources
 
 USUAL_NAME = weights.SMOLLM2.name
-"""The name of the built-in model."""
+"""The name of the embedded model."""
 
 M = TypeVar("M", Engine, EmbeddingEngine)
 
