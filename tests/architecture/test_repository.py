@@ -31,7 +31,12 @@ DIRECT = {**{name: GROUPS[name] for name in LOCKED_GROUPS}, "run": LOCKED}
 # Whatever may hold a command that somebody runs: recipes, scripts and pages.
 RUNNABLE = [
     ROOT / "Makefile",
-    *(path for folder in (".ci", "scripts") for path in (ROOT / folder).rglob("*") if path.is_file()),
+    *(
+        path
+        for folder in (".ci", "scripts")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    ),
     *ROOT.glob("*.md"),
     *(ROOT / "docs").rglob("*.md"),
 ]

@@ -61,7 +61,7 @@ def check(counted: Counted, found: Iterable[Element], work: Callable[..., object
     for number, element in enumerate(distinct.values()):
         if places := grows(counted, element, partial(work, number=number)):
             wrong[element.name] = places
-    assert not wrong
+    assert not wrong, wrong
 
 
 def grows(counted: Counted, element: Element, work: Callable[[JSON], object]) -> list[str]:

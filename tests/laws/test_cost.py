@@ -14,7 +14,6 @@ from tests.laws.costs import World, answered, asked, check, of, values
 from tests.laws.growing_values import together
 from tests.laws.steps import Counted
 from xenoglot.dialect_registry import names
-from xenoglot.policy import token_estimate
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +28,19 @@ class Forgetful(dict[int, int]):
         """Forget it."""
 
 
-@pytest.fixture(autouse=True)
-def _forget_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_estimate, "_known", Forgetful())
+def counting_world(counted: Counted) -> World:
+    """Return the modules that count, while they do."""
+    world = World(counted)
+    vars(world.prompt_estimate)["_known"] = Forgetful()
+    return world
 
 
 @pytest.mark.parametrize("name", names())
 def test_requests(counted: Counted, name: str) -> None:
     """findings-1: calls with one id; what choices, tools and results of a history look up in each other."""
     found = [case.request for case in of(name, "request.json")]
-    world = World(counted)
     with counted:
+        world = counting_world(counted)
         check(
             counted,
             [*values(found), *map(together, found)],
@@ -50,8 +51,8 @@ def test_requests(counted: Counted, name: str) -> None:
 @pytest.mark.parametrize("name", names())
 def test_answers(counted: Counted, name: str) -> None:
     found = [case.response for case in of(name, "response.json")]
-    world = World(counted)
     with counted:
+        world = counting_world(counted)
         check(
             counted,
             values(found),
