@@ -44,6 +44,7 @@ def test_counts_billed_apart(fields: JSONObject, expected: ExtraUsage) -> None:
     assert found == expected
 
 
+@pytest.mark.usefixtures("with_shortcuts")
 @pytest.mark.parametrize("more", [SEARCHED, {"iterations": [COMPACTION, MESSAGE]}], ids=["searches", "compaction"])
 def test_an_answer_with_such_counts_is_read_in_the_general_way(more: JSONObject) -> None:
     answer: JSONObject = {"type": "message", "content": [], "stop_reason": "end_turn"}
