@@ -11,7 +11,7 @@ import pytest
 from tests.architecture.tree import MODULES, ROOT, SOURCES, Import, imports, module_name, place
 
 VALUES = {"errors", "model"}
-MACHINERY = VALUES | {"codec", "moved_modules", "shortcuts", "signatures"}
+MACHINERY = VALUES | {"codec", "moved_modules", "shortcuts", "signatures", "user_directories"}
 FORMATS = MACHINERY | {"dialects", "dialect_registry", "text"}
 ANSWERERS = FORMATS | {"providers", "policy", "backends", "http1"}
 ROOMS = ANSWERERS | {"engine", "store", "translate"}
@@ -27,6 +27,7 @@ ARROWS = {
     "moved_modules": set[str](),
     "shortcuts": set[str](),
     "signatures": set[str](),
+    "user_directories": set[str](),
     "codec": VALUES | {"shortcuts"},
     "dialect_registry": MACHINERY | {"entry_points"},
     "policy": MACHINERY,

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.store.sqlite import Memory, SQLite
+from xenoglot.user_directories import user_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,4 @@ def open_store(url: str, environ: Mapping[str, str]) -> Store | None:
 
 def default_path(environ: Mapping[str, str]) -> Path:
     """Return the default path of the file (XDG Base Directory Specification)."""
-    base = environ.get("XDG_DATA_HOME") or ""
-    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".local" / "share"
-    return folder / "xenoglot" / "state.db"
+    return user_directory(environ, "XDG_DATA_HOME") / "state.db"

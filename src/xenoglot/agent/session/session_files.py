@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xenoglot.agent.session.lock import holder, lock, relock
@@ -21,9 +20,11 @@ from xenoglot.agent.session.session_records import (
     encode,
 )
 from xenoglot.errors import ConfigurationError
+from xenoglot.user_directories import user_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from xenoglot.agent.session.session_records import Record, SessionSpend
     from xenoglot.backends.redaction import Redactor
@@ -36,9 +37,7 @@ _PIECE = 1 << 20
 
 def folder_of(environ: Mapping[str, str]) -> Path:
     """Return where sessions are kept (XDG Base Directory Specification, `XDG_STATE_HOME`)."""
-    base = environ.get("XDG_STATE_HOME") or ""
-    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".local" / "state"
-    return folder / "xenoglot" / "agent"
+    return user_directory(environ, "XDG_STATE_HOME") / "agent"
 
 
 class SessionFile:

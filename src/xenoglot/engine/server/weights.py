@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.server import bert
+from xenoglot.user_directories import user_directory
 
 Progress = Callable[[str], None]
 Received = Callable[[int, int], None]
@@ -136,15 +137,11 @@ def from_path(path: str | Path, setting: str = "--gguf") -> Weights:
 
 
 def models_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$XENOGLOT_MODELS`, or `xenoglot/models` in the user's cache.
-
-    A relative `$XDG_CACHE_HOME` is ignored, as https://specifications.freedesktop.org/basedir-spec/latest/ asks.
-    """
+    """`$XENOGLOT_MODELS`, or `xenoglot/models` in the user's cache."""
     named = environ.get("XENOGLOT_MODELS")
     if named:
         return Path(named).expanduser().absolute()
-    cache = Path(environ.get("XDG_CACHE_HOME") or "relative")
-    return (cache if cache.is_absolute() else Path.home() / ".cache") / "xenoglot" / "models"
+    return user_directory(environ, "XDG_CACHE_HOME") / "models"
 
 
 def locate(model: Model = SMOLLM2, environ: Mapping[str, str] = os.environ) -> Weights | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,9 +17,11 @@ from xenoglot.backends.redaction import for_log
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.settings import is_loopback
 from xenoglot.providers import catalog
+from xenoglot.user_directories import user_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from xenoglot.model.json import JSON, JSONObject
 
@@ -64,7 +65,7 @@ def find_config(environ: Mapping[str, str], folder: Path) -> FoundConfig | None:
 
 def user_config(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's file, which need not exist (XDG Base Directory Specification)."""
-    return _base(environ, "XDG_CONFIG_HOME", ".config") / USER_NAME
+    return user_directory(environ, "XDG_CONFIG_HOME") / USER_NAME
 
 
 def check_found(found: FoundConfig, environ: Mapping[str, str]) -> None:
@@ -197,11 +198,4 @@ def _records(environ: Mapping[str, str]) -> frozenset[str]:
 
 
 def _trusted(environ: Mapping[str, str]) -> Path:
-    return _base(environ, "XDG_STATE_HOME", ".local/state") / "trusted-configurations"
-
-
-def _base(environ: Mapping[str, str], variable: str, usual: str) -> Path:
-    """Return the project's folder in a base directory; a relative one is ignored, as the specification demands."""
-    named = environ.get(variable) or ""
-    home = Path(environ.get("HOME") or "~").expanduser()
-    return (Path(named) if named.startswith("/") else home / usual) / "xenoglot"
+    return user_directory(environ, "XDG_STATE_HOME") / "trusted-configurations"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from xenoglot.user_directories import user_directory
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 MOST = 1000
 """Lines that are offered again."""
@@ -28,12 +30,8 @@ _SECRET_TEXTS = re.compile(
 
 
 def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """`xenoglot` in `$XDG_STATE_HOME`, or in `~/.local/state`.
-
-    A relative one is ignored, as https://specifications.freedesktop.org/basedir-spec/latest/ asks.
-    """
-    state = Path(environ.get("XDG_STATE_HOME") or "relative")
-    return (state if state.is_absolute() else Path.home() / ".local" / "state") / "xenoglot"
+    """`xenoglot` in `$XDG_STATE_HOME`, or in `~/.local/state`."""
+    return user_directory(environ, "XDG_STATE_HOME")
 
 
 def contains_secret(text: str, environ: Mapping[str, str] = os.environ) -> bool:
