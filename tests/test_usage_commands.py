@@ -103,7 +103,29 @@ def test_a_mistake_is_one_line(
     assert capsys.readouterr().err.startswith(f"xenoglot: {complaint}")
 
 
+def test_the_configuration_is_found(
+    config: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `--config` each of these ended with a traceback."""
+    monkeypatch.setenv("XENOGLOT_CONFIG", config)
+    assert told(capsys, "usage", "--by", "tenant").splitlines()[1].split()[:2] == ["ada", "1"]
+    assert len(told(capsys, "requests", "list").splitlines()) == 4
+    assert told(capsys, "requests", "show", "req_1").startswith("id ")
+
+
+@pytest.mark.parametrize("arguments", [("usage",), ("requests", "list"), ("requests", "show", "req_1")])
+def test_without_a_configuration_there_is_no_ledger(
+    arguments: Sequence[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == (
+        "xenoglot: there is no ledger (no configuration file is found): it needs the table [ledger]\n"
+    )
+
+
 def test_a_gateway_that_has_stored_nothing_has_no_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["usage", "--config", configuration(tmp_path)]) == 2
-    assert "there is no ledger yet" in capsys.readouterr().err
+    path = configuration(tmp_path)
+    assert main(["usage", "--config", path]) == 2
+    assert capsys.readouterr().err == f"xenoglot: there is no ledger ({path}): the gateway has stored nothing yet\n"
     assert not (tmp_path / "state.db").exists()

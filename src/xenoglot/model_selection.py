@@ -53,7 +53,12 @@ _BESIDE_PYTHON = ("host", "port", "client_key_env", "text_syntax")
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that names a configuration file."""
+    """Add the flag that names a configuration file; without it see `find_defaults`.
+
+    A command that has none of the flags of `add_upstream` uses the configuration that `xenoglot serve` would.
+    """
+    if parser.get_default("finds_defaults") is None:
+        parser.set_defaults(finds_defaults=True, serves=True, **dict.fromkeys(FLAGS))
     parser.add_argument(
         "--config", metavar="FILE", help="configuration file (default: ./xenoglot.toml, then the user's config.toml)"
     )

@@ -95,11 +95,9 @@ def _add_period(parser: argparse.ArgumentParser) -> None:
 
 def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     by = [name for name in options.by.split(",") if name]
-    try:
-        steps = queries.usage(by, UsageFilter(since=_since(options) // 3600 * 3600, tenant=options.tenant))
-        rows = _read(options, steps)
-    except ValueError as error:
-        raise ConfigurationError(f"--by: {error}") from None
+    if unknown := [name for name in by if name not in GROUPS]:
+        raise ConfigurationError(f"--by: `{unknown[0]}`: expected one of {', '.join(GROUPS)}")
+    rows = _read(options, queries.usage(by, UsageFilter(since=_since(options) // 3600 * 3600, tenant=options.tenant)))
     if "day" in by or "hour" in by:
         for row in rows:
             row |= {name: _moment(cast("float", row[name]), name) for name in ("day", "hour") if name in row}
@@ -159,7 +157,9 @@ def _read(options: argparse.Namespace, steps: Steps[T]) -> T:
     config = model_selection.config_of(options)
     store = open_store(config.store_url, os.environ)
     if store is None or config.store_url == "memory" or not store.has_history():
-        raise ConfigurationError("there is no ledger yet: the gateway of this configuration has stored nothing")
+        place = options.config or "no configuration file is found"
+        problem = "the gateway has stored nothing yet" if config.ledger is not None else "it needs the table [ledger]"
+        raise ConfigurationError(f"there is no ledger ({place}): {problem}")
 
     async def ask() -> T:
         try:

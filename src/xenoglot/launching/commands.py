@@ -119,6 +119,7 @@ def _add_config(commands: argparse._SubParsersAction[Any]) -> None:
     actions = config.add_subparsers(title="actions", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="print what is set and where it comes from, without keys")
     model_selection.add_config(show)
+    show.set_defaults(finds_defaults=False)  # it shows the source of each
     show.add_argument("--all", action="store_true", help="print the defaults too")
     setting = actions.add_parser(
         "set",
