@@ -17,7 +17,7 @@ from xenoglot.gateway.api.parse import ParseEndpoint
 from xenoglot.gateway.api.request_admission import RequestAdmission, admitted_context
 from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors
 from xenoglot.gateway.api.usage_report import UsageEndpoint
-from xenoglot.gateway.auth.keys import build_keyring
+from xenoglot.gateway.auth.file_keys import build_keyring
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.config.local_models import EMBEDDING
 from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader, RequestContext

@@ -9,8 +9,7 @@ import pytest
 
 from tests.gateway.running_gateway import TIMEOUT
 from tests.gateway.upstream.test_reasoning_requests import DialectGateway
-from xenoglot.gateway.auth.keys import Principal
-from xenoglot.gateway.ledger.client_context import key_of, note_client
+from xenoglot.gateway.ledger.client_context import note_client
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.model.request import Request
 from xenoglot.testing import Upstream, answers
@@ -52,12 +51,6 @@ def test_without_a_ledger_nobody_knows() -> None:
         answer = httpx2.get(f"{running.url}/v1/usage", timeout=TIMEOUT)
     assert answer.status_code == 404
     assert "ledger is off" in answer.text
-
-
-def test_a_key_is_named_by_a_digest() -> None:
-    assert key_of(Principal()) is None
-    assert key_of(Principal(owner="0123456789abcdef", tenant="ada")) is None
-    assert key_of(Principal(owner="0123456789abcdef")) == "key_0123456789ab"
 
 
 @pytest.mark.parametrize(

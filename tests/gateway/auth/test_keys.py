@@ -84,7 +84,6 @@ def test_s05_r18_no_credential_is_compared_by_equality() -> None:
         "policy != 'open'",
         "policy == 'admin'",
         "scheme.lower() == 'bearer'",
-        "tenant.key_env is None",
     }
 
 

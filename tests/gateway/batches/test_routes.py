@@ -32,7 +32,7 @@ from tests.gateway.scripted_backends import HELLO, Backend
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError
-from xenoglot.gateway.auth.keys import build_keyring
+from xenoglot.gateway.auth.file_keys import build_keyring
 from xenoglot.gateway.batches.worker import TRIES
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.limits import LimitSettings

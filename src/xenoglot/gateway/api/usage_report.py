@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.ledger.client_context import key_of
 from xenoglot.gateway.observability.request_log import RequestSink
 from xenoglot.gateway.store_service import StoreService
 from xenoglot.model.failure import Failure
@@ -55,7 +54,7 @@ class UsageEndpoint(Struct, frozen=True):
             end = since(given["until"], now) if "until" in given else now + 1
         except ValueError as error:
             raise _invalid("since and until", str(error)) from None
-        tenant, key = client.tenant, key_of(client)
+        tenant, key = client.tenant, client.key
         which = queries.UsageFilter(
             since=begin // 3600 * 3600, until=end, tenant=tenant or "", key=None if tenant is not None else key or ""
         )

@@ -13,15 +13,13 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from xenoglot.codec.glob import matches
+from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from xenoglot.gateway.config.load import Config
 
 Policy: TypeAlias = Literal["open", "key", "admin"]
 """Who may use a route; see `routes.EndpointRow`."""
@@ -46,11 +44,11 @@ NOBODYS = bytes(32)
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who asks.
+    """The client that a key belongs to, and what that key may do.
 
-    `owner` is whose the things are that it keeps, the same for all keys of a `tenant`; `models` are the names, or
-    patterns of them, that it may ask for, without any all of them. `uses` says that it may ask models, `admin` that it
-    may administer.
+    `owner` owns stored data, the same for all keys of a `tenant`; `models` are the allowed names, or patterns of them;
+    without any, all are allowed. `uses` allows requests to models, `admin` administration, `viewer` reading what
+    administrators see. `key` is the id of the key and `name` its name: both are the same after a rotation.
     """
 
     owner: str = ""
@@ -58,6 +56,11 @@ class Principal(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     uses: bool = True
     admin: bool = False
+    viewer: bool = False
+    key: str | None = None
+    name: str | None = None
+    limits: LimitSettings | None = None
+    """Limits of this key alone."""
 
     def allows(self, model: str) -> bool:
         """Return whether the client may ask for `model`."""
@@ -75,7 +78,7 @@ class Keyring:
 
     def __init__(self, keys: Iterable[str] = (), clients: Iterable[tuple[bytes, Principal]] = ()) -> None:
         self._secret = secrets.token_bytes(32)
-        every = [*((digest_of(key), Principal(owner=_owner_of(key))) for key in keys), *clients]
+        every = [*((digest_of(key), Principal(owner=owner_of(key))) for key in keys), *clients]
         self._by_place = {self._place(digest): (digest, client) for digest, client in every}
         self._by_owner = {client.owner: client for _, client in every if client.uses} or {EVERYBODY.owner: EVERYBODY}
         self._has_users = any(client.uses for _, client in every)
@@ -136,22 +139,6 @@ class Keyring:
         return blake2b(digest, key=self._secret, digest_size=16).digest()
 
 
-def build_keyring(config: Config) -> Keyring:
-    """Return the keys of `config`: those of `[keys]`, of its administrators, and of its tenants."""
-    found: dict[bytes, Principal] = {}
-    for name, tenant in config.tenants.items():
-        client = Principal(owner=_digested(b"tenant\0" + name.encode()), tenant=name, models=tenant.models)
-        held = () if tenant.key_env is None else config.secrets[tenant.key_env].split()
-        digests = [*(digest_of(key) for key in held), *(bytes.fromhex(digest) for digest in tenant.key_sha256)]
-        found |= dict.fromkeys(digests, client)
-    for key in config.client_keys:
-        found.setdefault(digest_of(key), Principal(owner=_owner_of(key)))
-    for key in config.admin_keys:
-        digest = digest_of(key)
-        found[digest] = replace(found.get(digest, Principal(owner=_owner_of(key), uses=False)), admin=True)
-    return Keyring(clients=found.items())
-
-
 def digest_of(key: str) -> bytes:
     """Return by what a key of the configuration is known."""
     return sha256(key.encode("utf-8", "surrogateescape")).digest()
@@ -175,14 +162,16 @@ def credentials(headers: Sequence[tuple[str, str]]) -> list[str]:
     return [credential for credential in found if credential]
 
 
-def _owner_of(key: str) -> str:
+def owner_of(key: str) -> str:
+    """Return the owner of what the client of a key without a tenant stores."""
     return _owner_of_bytes(key.encode("utf-8", "surrogateescape"))
 
 
 def _owner_of_bytes(key: bytes) -> str:
     """Return a digest of another kind than that by which keys are known, so a store tells nobody a key's."""
-    return _digested(b"owner\0" + key)
+    return digested(b"owner\0" + key)
 
 
-def _digested(text: bytes) -> str:
+def digested(text: bytes) -> str:
+    """Return the SHA-256 of `text` in hexadecimal digits."""
     return sha256(text).hexdigest()

@@ -1,4 +1,4 @@
-"""What the ledger knows of the client's side of a request: its session, its trace, and its key."""
+"""What the ledger knows of the client's side of a request: its session and its trace."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from xenoglot.policy.affinity import session_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.gateway.auth.keys import Principal
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.model.request import Request
-
-KEY_DIGITS: Final = 12
 
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 """https://www.w3.org/TR/trace-context/#traceparent-header"""
@@ -26,8 +23,3 @@ def note_client(record: RequestLog, request: Request, headers: Sequence[tuple[st
     for name, value in headers:
         if name == "traceparent" and (found := _TRACEPARENT.fullmatch(value.strip())):
             record.trace = found[1]
-
-
-def key_of(client: Principal) -> str | None:
-    """Return by what the ledger knows the key of a client without a tenant; `None` if no key is needed."""
-    return f"key_{client.owner[:KEY_DIGITS]}" if client.owner and client.tenant is None else None

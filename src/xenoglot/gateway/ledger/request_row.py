@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.redaction import for_log
-from xenoglot.gateway.ledger.client_context import key_of
 from xenoglot.gateway.ledger.request_cost import counts_of
 from xenoglot.gateway.observability.request_log import CLIENT_GONE
 from xenoglot.model.response import Usage
@@ -36,7 +35,7 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
         id=record.request_id,
         at=now - (ended - record.started),
         tenant=record.client.tenant,
-        key=key_of(record.client),
+        key=record.client.key,
         session=record.session,
         route=record.route,
         dialect=record.dialect,

@@ -15,7 +15,7 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import ExtraDialect, Remote
 from xenoglot.backends.remote.operator_messages import UNSET_KEY
 from xenoglot.gateway.app import Gateway, keeper_of
-from xenoglot.gateway.auth.keys import build_keyring
+from xenoglot.gateway.auth.file_keys import build_keyring
 from xenoglot.gateway.config.from_flags import FLAGS_UPSTREAM
 from xenoglot.gateway.config.local_models import EMBEDDED, Embedded
 from xenoglot.gateway.config.provider_defaults import dialect_of, targets_of, upstream_of_endpoint
