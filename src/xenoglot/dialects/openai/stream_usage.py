@@ -120,16 +120,22 @@ class UsageChunks:
 
 
 def _without_null(data: bytes, fields: Mapping[str, Raw]) -> bytes:
-    """Return an object, whose members are `fields`, without its usage, which is null."""
-    rest = {key: bytes(value) for key, value in fields.items() if key != "usage"}
-    for found in _NULLS.finditer(data):  # another may be within a member
-        shorter = data[: found.start()] + data[found.end() :]
+    """Return an object, whose members are `fields`, without its usage, which is null.
+
+    Objects inside of it may have the same. Only the first and the last place are tried, so that the work stays linear;
+    if the object's own is between them, the object is put together from its members, without the blanks between them.
+    """
+    rest = {key: value for key, value in fields.items() if key != "usage"}
+    expected = {key: bytes(value) for key, value in rest.items()}
+    places = [found.span() for found in _NULLS.finditer(data)]
+    for begin, end in {*places[:1], *places[-1:]}:
+        shorter = data[:begin] + data[end:]
         try:
-            if {key: bytes(value) for key, value in _members(shorter).items()} == rest:
+            if {key: bytes(value) for key, value in _members(shorter).items()} == expected:
                 return shorter
         except DecodeError:
             continue
-    return data
+    return encode_json(rest)
 
 
 STREAM_USAGE: Final = StreamUsage(request_usage, UsageChunks)
