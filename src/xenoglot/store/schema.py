@@ -159,6 +159,7 @@ MIGRATIONS: Final = (
         "CREATE INDEX batch_line_open ON batch_line (owner, batch, number) WHERE outcome IS NULL",
     ),
     tables.TABLES,
+    tables.KEY_TABLES,
 )
 """Statements from each version to the next; version 0 is an empty database."""
 

@@ -149,3 +149,39 @@ TABLES: Final = (
     "CREATE INDEX capture_expires ON capture (expires)",
 )
 """Statements that create the tables. Prices of a million tokens are decimal numbers in text: they have no rounding."""
+
+KEY_TABLES: Final = (
+    "DROP TABLE api_key",  # no program has written it
+    """
+    CREATE TABLE api_key (
+        id TEXT NOT NULL PRIMARY KEY,
+        tenant TEXT,
+        name TEXT NOT NULL UNIQUE,
+        owner TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        roles TEXT NOT NULL,
+        models TEXT,
+        limits TEXT,
+        budgets TEXT,
+        created DOUBLE PRECISION NOT NULL,
+        created_by TEXT,
+        expires DOUBLE PRECISION,
+        disabled DOUBLE PRECISION,
+        last_used DOUBLE PRECISION
+    )
+    """,
+    "CREATE INDEX api_key_created ON api_key (created, id)",
+    """
+    CREATE TABLE api_key_secret (
+        digest TEXT NOT NULL PRIMARY KEY,
+        key TEXT NOT NULL,
+        created DOUBLE PRECISION NOT NULL,
+        expires DOUBLE PRECISION
+    )
+    """,
+    "CREATE INDEX api_key_secret_key ON api_key_secret (key)",
+    "CREATE TABLE api_key_version (version BIGINT NOT NULL)",
+    "INSERT INTO api_key_version (version) VALUES (0)",
+)
+"""A key has one secret, and more for some time after a rotation; `digest` is the SHA-256 of a secret in hexadecimal.
+`version` grows with every change of a key, in the same transaction."""
