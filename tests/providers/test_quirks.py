@@ -26,6 +26,7 @@ ELSEWHERE = {
     "text_parts",
     "extended_sampling",
     "cache_marks",
+    "cache_minimum",
     "strict_tools",
     "prefill",
     "stop_limit",

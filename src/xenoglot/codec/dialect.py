@@ -103,6 +103,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     unserved: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
+    marked_caches: bool = False
+    """Whether servers of the dialect cache a prompt only where it is marked, and all of them take marks."""
     tool_name_limit: int = 64
     id_prefix: str = ""
     many_texts: bool = False

@@ -75,6 +75,8 @@ class Target(Struct, frozen=True, kw_only=True):
     """Whether `top_k`, `min_p` and `repetition_penalty` are supported, in a dialect that does not define them."""
     cache_marks: bool = False
     """Whether cache marks are supported, in a dialect in which not every server accepts them."""
+    cache_minimum: int = 1024
+    """The least tokens of a prefix that the server caches, where it caches at marks only."""
     thought_signatures: bool = False
     """Whether Gemini's thought signatures are accepted, in a dialect that is not theirs (`extra_content.google`)."""
     custom_tools: bool | None = None

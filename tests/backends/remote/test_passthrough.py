@@ -9,6 +9,8 @@ import pytest
 
 from tests.laws.vectors import each
 from xenoglot.backends.backend import Call
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.remote.passthrough import PassthroughRequest, passthrough_request
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import addressed
@@ -97,3 +99,67 @@ def test_what_does_not_pass(dialect: str) -> None:
     asked = call(msgspec.json.encode(ASKED | {"max_tokens": 9}), dialect)
     stripped = msgspec.structs.replace(asked, body=None)
     assert [passthrough_request(one, CHAT, Target()) is None for one in (asked, stripped)] == [dialect != "chat", True]
+
+
+LONG = "Answer in the style of the house. " * 300
+TURNS = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Hello."},
+    {"role": "user", "content": "And now?"},
+]
+EPHEMERAL = {"type": "ephemeral"}
+
+
+def encoded(dialect: str, body: JSONObject, upstream: str, target: Target = NOTHING) -> tuple[bytes, JSONObject]:
+    """What a client sends, and what a server gets of which prompts are marked."""
+    data = msgspec.json.encode(body)
+    remote = Remote(
+        "lab", get(upstream), "http://server.invalid", transport=Transport(), target=target, marks_prompts=True
+    )
+    return data, msgspec.json.decode(remote.encode_call(call(data, dialect)).body)
+
+
+def test_marks_are_added_to_bytes_that_pass() -> None:
+    """Only the fields with marks change."""
+    body: JSONObject = {"model": "m", "max_tokens": 9, "x": 1, "system": LONG, "messages": TURNS}
+    _, sent = encoded("messages", body, "messages")
+    system = [{"type": "text", "text": LONG, "cache_control": EPHEMERAL}]
+    first = {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": EPHEMERAL}]}
+    last = {"role": "user", "content": [{"type": "text", "text": "And now?", "cache_control": EPHEMERAL}]}
+    assert sent == body | {"system": system, "messages": [first, TURNS[1], last]}
+
+
+def test_marks_are_added_to_a_translated_request() -> None:
+    body: JSONObject = {"model": "m", "messages": [{"role": "system", "content": LONG}, *TURNS]}
+    _, sent = encoded("chat", body, "messages")
+    assert sent["system"] == [{"type": "text", "text": LONG, "cache_control": EPHEMERAL}]
+
+
+@pytest.mark.parametrize(
+    ("body", "target"),
+    [
+        pytest.param({"messages": TURNS}, Target(), id="short"),
+        pytest.param(
+            {"system": LONG, "messages": TURNS}, Target(cache_minimum=1_000_000), id="server-caches-more-only"
+        ),
+        pytest.param(
+            {"system": [{"type": "text", "text": LONG, "cache_control": EPHEMERAL}], "messages": TURNS},
+            Target(),
+            id="marks-of-the-client",
+        ),
+    ],
+)
+def test_bytes_without_a_place_for_marks_pass_unchanged(body: JSONObject, target: Target) -> None:
+    asked = {"model": "m", "max_tokens": 9, **body}
+    assert encoded("messages", asked, "messages", target) == (msgspec.json.encode(asked), asked)
+
+
+def test_a_server_that_caches_by_itself_gets_no_marks() -> None:
+    asked = {"model": "m", "messages": [{"role": "system", "content": LONG}, *TURNS]}
+    assert encoded("chat", asked, "chat")[1] == asked
+
+
+def test_a_server_of_a_dialect_without_marks_gets_them_if_it_takes_them() -> None:
+    asked = {"model": "m", "messages": [{"role": "system", "content": LONG}, *TURNS]}
+    _, sent = encoded("chat", asked, "chat", Target(cache_marks=True))
+    assert sent["messages"][0]["content"][0].keys() > {"type", "text"}

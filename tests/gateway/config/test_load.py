@@ -175,6 +175,22 @@ def test_all_mistakes_are_told_at_once() -> None:
             id="reasoning-that-nobody-can-request",
         ),
         pytest.param({"server": {"host": 3}}, "server.host: found 3; expected str", id="wrong-type"),
+        pytest.param(
+            {"upstreams": {"main": MAIN | {"cache_marks": "auto"}}},
+            'upstreams.main.cache_marks: found "auto", and the server caches without marks, as far as is known; leave '
+            "it out, or set `target.cache_marks = true` if it takes them",
+            id="cache-marks-for-a-server-without-them",
+        ),
+        pytest.param(
+            {"upstreams": {"main": MAIN | {"cache_marks": "auto", "target": {"cache_marks": True}}}},
+            None,
+            id="cache-marks-for-a-server-that-takes-them",
+        ),
+        pytest.param(
+            {"upstreams": {"main": MAIN | {"cache_marks": "auto", "dialect": "messages"}}},
+            None,
+            id="cache-marks-for-a-dialect-with-them",
+        ),
         pytest.param({"server": {"port": True}}, "server.port: found true; expected int", id="bool-for-int"),
         pytest.param(
             {"server": {"ping_interval": 0}}, "server.ping_interval: found 0; expected float > 0.0", id="no-interval"

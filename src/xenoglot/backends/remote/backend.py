@@ -43,6 +43,7 @@ from xenoglot.codec.target import Target, Targets
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.fold import Folder, unfold
+from xenoglot.policy.cache_marks import with_cache_marks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -85,7 +86,7 @@ class Remote:
     the key: then they get the server's errors about it unchanged. With `socket_path` it is at a unix
     socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual. Clients of a dialect
     that the server `also` speaks are answered in that. `key_source` (`$NAME`) and `no_key` are for messages about a key
-    that is refused or missing.
+    that is refused or missing. With `marks_prompts` prompts without cache marks get some.
     """
 
     def __init__(  # noqa: PLR0913  one argument per setting of an upstream
@@ -105,9 +106,11 @@ class Remote:
         also: Sequence[ExtraDialect] = (),
         key_source: str = "",
         no_key: str = UNSET_KEY,
+        marks_prompts: bool = False,
     ) -> None:
         self.name = name
         self._also = also
+        self._marks_prompts = marks_prompts
         self._targets = target if isinstance(target, Targets) else Targets(target or Target())
         self._dialect = dialect
         self._base_url = base_url
@@ -183,7 +186,11 @@ class Remote:
             WireError: something cannot be requested from the server at all.
         """
         accept = self._dialect.framing.media_type if call.request.stream else JSON_TYPE
-        same = passthrough_request(call, self._dialect, self._target(call))
+        target, changed = self._target(call), False
+        if self._marks_prompts and (self._dialect.marked_caches or target.cache_marks):
+            marked = with_cache_marks(call.request, target.cache_minimum)
+            changed, call = marked is not call.request, replace(call, request=marked)
+        same = passthrough_request(call, self._dialect, target, changed=changed)
         if same is None:
             return UpstreamRequest(*self._encoded(call), accept=accept, verbatim=False)
         verbatim = not (same.renamed and self._restore_stages(call))
@@ -195,7 +202,9 @@ class Remote:
     def accepts_unchanged(self, dialect: Dialect, model: str) -> bool:
         """Return whether what a client of `dialect` asks of `model`, by this name, may be sent as it is."""
         mine = self._dialect
-        return dialect.name == mine.name and not has_model(mine.path) and self._targets.of(model) == Target()
+        if self._marks_prompts or dialect.name != mine.name or has_model(mine.path):
+            return False
+        return self._targets.of(model) == Target()
 
     def passthrough(self, body: bytes, request: Request) -> UpstreamRequest:
         """Return what the server is sent then for `request`, which is `body`."""

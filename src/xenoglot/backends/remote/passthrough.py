@@ -48,8 +48,12 @@ class PassthroughRequest(msgspec.Struct, frozen=True):
     renamed: bool = False
 
 
-def passthrough_request(call: Call, dialect: Dialect, target: Target) -> PassthroughRequest | None:
+def passthrough_request(
+    call: Call, dialect: Dialect, target: Target, *, changed: bool = False
+) -> PassthroughRequest | None:
     """Return the bytes of the client for a server of `dialect`; `None` where they cannot be passed on.
+
+    If the request was `changed` here, its bytes change with it.
 
     What `target` demands changes the top-level fields that it concerns, and no other: these keep their bytes, and all
     keep their order. What is lost by it stands in the losses of the call.
@@ -60,7 +64,8 @@ def passthrough_request(call: Call, dialect: Dialect, target: Target) -> Passthr
     """
     if call.body is None or call.dialect != dialect.name:
         return None
-    return _unchanged(call, call.body, dialect) if target == _UNKNOWN else _rewritten(call, call.body, dialect, target)
+    as_it_is = target == _UNKNOWN and not changed
+    return _unchanged(call, call.body, dialect) if as_it_is else _rewritten(call, call.body, dialect, target)
 
 
 def _unchanged(call: Call, body: bytes, dialect: Dialect) -> PassthroughRequest:

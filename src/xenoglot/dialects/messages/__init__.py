@@ -123,6 +123,7 @@ MESSAGES = Dialect(
     marks=("anthropic-version",),
     unserved=("/v1/files",),  # https://docs.claude.com/en/api/files-create; OpenAI's files are others
     forward=("anthropic-version", "anthropic-beta"),
+    marked_caches=True,
     tool_name_limit=NAME_LIMIT,
     terminator=b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
     id_prefix="msg_",

@@ -32,7 +32,7 @@ _SERVER = frozenset({"port", "drain_seconds", "ping_interval", "log_losses"})
 _UPSTREAM = frozenset(
     {
         *("provider", "dialect", "base_url", "path", "models_path", "text_syntax", "emulate", "target"),
-        *("model_overrides", "preserve_reasoning", "retry", "breaker", "deadlines", "limits"),
+        *("model_overrides", "preserve_reasoning", "cache_marks", "retry", "breaker", "deadlines", "limits"),
     }
 )
 _EMBEDDED = frozenset({"enabled", "name", "slots", "context", "queue", "queue_seconds", "text_syntax"})

@@ -206,6 +206,19 @@ def check_provider(upstream: UpstreamSettings, path: str, problems: Problems) ->
         check_syntax(facts.text_syntax, f"{join(path, 'facts')}[{index}]", problems)
 
 
+def check_cache_marks(upstream: UpstreamSettings, path: str, problems: Problems) -> None:
+    """Note that prompts are to be marked for a server that takes no marks."""
+    spoken = [name for name in (upstream.dialect, *(one.dialect for one in upstream.also)) if name in dialects.names()]
+    targets = [upstream.target, *(facts.target for facts in upstream.model_overrides)]
+    takes = any(dialects.get(name).marked_caches for name in spoken) or any(target.cache_marks for target in targets)
+    if upstream.cache_marks == "auto" and not takes:
+        problems.add(
+            join(path, "cache_marks"),
+            'found "auto", and the server caches without marks, as far as is known; leave it out, or set '
+            "`target.cache_marks = true` if it takes them",
+        )
+
+
 def _check_path(value: str | None, path: str, problems: Problems, dialect: str = "") -> None:
     if value is None:
         return

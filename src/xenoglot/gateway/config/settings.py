@@ -126,6 +126,8 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     deadlines: Deadlines = Deadlines()
     target: Target = Target()
     model_overrides: tuple[ModelOverrides, ...] = ()
+    cache_marks: Literal["client", "auto"] = "client"
+    """Whether the gateway marks where a prompt is cached if the client does not, for a server that caches at marks."""
     state: Literal["gateway", "native"] = "gateway"
     """Where answers of this server are stored, for clients of its own dialect."""
     preserve_reasoning: Preserve | None = None
