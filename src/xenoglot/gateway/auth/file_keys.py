@@ -38,6 +38,10 @@ def build_keyring(config: Config) -> Keyring:
         for name, key in _numbered(variable, config.secrets[variable].split()):
             digest = digest_of(key)
             found[digest] = replace(found.get(digest, replace(_without_tenant(key, name), uses=False)), admin=True)
+    for variable in config.keys.viewer_env:
+        for name, key in _numbered(variable, config.secrets[variable].split()):
+            digest = digest_of(key)
+            found[digest] = replace(found.get(digest, replace(_without_tenant(key, name), uses=False)), viewer=True)
     return Keyring(clients=found.items())
 
 

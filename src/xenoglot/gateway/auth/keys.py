@@ -21,7 +21,7 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Policy: TypeAlias = Literal["open", "key", "admin"]
+Policy: TypeAlias = Literal["open", "key", "admin", "view", "manage"]
 """Who may use a route; see `routes.EndpointRow`."""
 
 BLANKS = " \t"
@@ -37,6 +37,10 @@ MISSING = Failure(
 WRONG = Failure(kind="authentication", message="the API key is not one of this gateway's")
 AMBIGUOUS = Failure(kind="invalid_request", message="the request shows two different API keys: send one")
 NO_ADMIN = Failure(kind="permission", message="this API key is not for the administration of the gateway")
+NO_VIEWER = Failure(kind="permission", message="this API key has neither the role admin nor the role viewer")
+NO_MANAGER = Failure(
+    kind="permission", message="this API key has not the role admin, which changes to the gateway need"
+)
 NO_USER = Failure(kind="permission", message="this API key is for the administration of the gateway alone")
 
 NOBODYS = bytes(32)
@@ -82,7 +86,7 @@ class Keyring:
         self._by_place = {self._place(digest): (digest, client) for digest, client in every}
         self._by_owner = {client.owner: client for _, client in every if client.uses} or {EVERYBODY.owner: EVERYBODY}
         self._has_users = any(client.uses for _, client in every)
-        self._has_admins = any(client.admin for _, client in every)
+        self._has_admins = any(client.admin or client.viewer for _, client in every)
 
     def __bool__(self) -> bool:
         """Whether a key is needed to ask a model."""
@@ -95,12 +99,12 @@ class Keyring:
 
     def needs_key(self, policy: Policy) -> bool:
         """Return whether a route of this `policy` is closed to whoever shows no key."""
-        return policy != "open" and (self._has_users or (policy == "admin" and self._has_admins))
+        return policy != "open" and (self._has_users or (policy != "key" and self._has_admins))
 
     def admit(self, headers: Sequence[tuple[str, str]], policy: Policy = "key") -> Principal | Failure:
         """Return who sent `headers` (lower-case names, latin-1 values), or why it may not pass.
 
-        Where no key is for the administration, those of users open its routes, too.
+        Where no key is for the administration, those of users open the routes of `admin`, but not `view` and `manage`.
         """
         if not self.needs_key(policy):
             return EVERYBODY
@@ -110,9 +114,20 @@ class Keyring:
         client = self._find(shown.pop())
         if client is None:
             return WRONG
-        if policy == "admin" and self._has_admins:
-            return client if client.admin else NO_ADMIN
-        return client if client.uses else NO_USER
+        refusal = self._role_refusal(client, policy)
+        return client if refusal is None else refusal
+
+    def _role_refusal(self, client: Principal, policy: Policy) -> Failure | None:
+        """Return why the roles of a client do not open a route of this `policy`; `None` if they do."""
+        match policy:
+            case "view":
+                return None if client.admin or client.viewer else NO_VIEWER
+            case "manage":
+                return None if client.admin else NO_MANAGER
+            case "admin" if self._has_admins:
+                return None if client.admin or client.viewer else NO_ADMIN
+            case _:
+                return None if client.uses else NO_USER
 
     def refusal(self, headers: Sequence[tuple[str, str]]) -> Failure | None:
         """Return why a request with these headers may not ask a model; `None` if it may."""

@@ -6,7 +6,8 @@
 
     [keys]
     env = ["GATEWAY_KEYS"]              # clients' keys: environment variables, several keys in one separated by spaces
-    admin_env = ["ADMIN_KEY"]           # who sees `/metrics`
+    admin_env = ["ADMIN_KEY"]           # who sees `/metrics` and administers the gateway
+    viewer_env = ["VIEWER_KEY"]         # who sees `/metrics` and what administrators see
 
     [tenants.research]                  # several keys that are one client
     key_env = "RESEARCH_KEYS"
@@ -266,6 +267,7 @@ def _raise(problems: Problems, where: str) -> None:
 def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Secrets:
     named = [(f"keys.env[{index}]", name) for index, name in enumerate(file.keys.env)]
     named += [(f"keys.admin_env[{index}]", name) for index, name in enumerate(file.keys.admin_env)]
+    named += [(f"keys.viewer_env[{index}]", name) for index, name in enumerate(file.keys.viewer_env)]
     named += wanted(file.tenants)
     for name, upstream in file.upstreams.items():
         named += [(join(join("upstreams", name), "key_env"), variable) for variable in upstream.key_names]

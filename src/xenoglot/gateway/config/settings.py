@@ -91,7 +91,9 @@ class KeySettings(Struct, frozen=True, kw_only=True):
 
     env: tuple[str, ...] = ()
     admin_env: tuple[str, ...] = ()
-    """Environment variables with the keys of administrators, which open only information about the gateway."""
+    """Environment variables with the keys of administrators, which open `/metrics` and `/admin/v1`, but no model."""
+    viewer_env: tuple[str, ...] = ()
+    """Environment variables with the keys of viewers, which may read what administrators read, and change nothing."""
     limits: LimitSettings | None = None
     """Limits of each client; of all clients together if no key is needed."""
 

@@ -32,9 +32,10 @@ USUAL_DIALECT: Final = "chat"
 class EndpointRow(Struct, frozen=True, kw_only=True):
     """A row of the table. `dialect` is that of the route, where it has one; errors are written in it.
 
-    `policy` says who may: everybody (`open`), whoever shows a client's key, where any is configured (`key`), or whoever
-    shows one of those who administer (`admin`; where there are none, that is as `key`). `once` says that an idempotency
-    key is heeded, `form` that what is posted is a form with files and no JSON, `generates` that a model answers.
+    `policy` says who may: everybody (`open`), clients with a key, where any is configured (`key`), or administrators
+    (`admin`; where there are none, that is as `key`). `view` needs the role admin or viewer, `manage` the role admin;
+    no key is needed for them where none of any kind is configured. `once` says that an idempotency key is heeded,
+    `form` that what is posted is a form with files and no JSON, `generates` that a model answers.
     """
 
     method: str
