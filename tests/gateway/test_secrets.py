@@ -95,6 +95,7 @@ def test_s06_a_client_that_leaves(caplog: pytest.LogCaptureFixture) -> None:
 def test_r12_each_route_has_one_policy() -> None:
     rows = [(row.method, row.path, row.policy) for row in endpoint_rows()]
     assert sorted(rows) == [
+        ("DELETE", "/admin/v1/{path}", "manage"),
         ("DELETE", "/v1/chat/completions/{id}", "key"),
         ("DELETE", "/v1/conversations/{id}", "key"),
         ("DELETE", "/v1/conversations/{id}/items/{item}", "key"),
@@ -102,6 +103,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("DELETE", "/v1/messages/batches/{id}", "key"),
         ("DELETE", "/v1/responses/{id}", "key"),
         ("GET", "/", "key"),
+        ("GET", "/admin/v1/{path}", "view"),
         ("GET", "/api/ps", "key"),
         ("GET", "/api/tags", "key"),
         ("GET", "/api/version", "open"),
@@ -134,6 +136,8 @@ def test_r12_each_route_has_one_policy() -> None:
         ("GET", "/v1beta/models/{model}", "key"),
         ("HEAD", "/", "open"),
         ("HEAD", "/api/hello", "open"),
+        ("PATCH", "/admin/v1/{path}", "manage"),
+        ("POST", "/admin/v1/{path}", "manage"),
         ("POST", "/api/chat", "key"),
         ("POST", "/api/embed", "key"),
         ("POST", "/api/embeddings", "key"),

@@ -94,7 +94,10 @@ def test_s01_who_may_what(
     answer = locked_gateway.request(method, path, body, headers)
     let_in = open_gateway.request(method, path, body)
     refused = {"none": 401, "wrong": 401, "two": 400}
-    if policy == "open" or credential == "right":
+    if policy in ("view", "manage") and credential == "right":
+        assert answer.status == 403
+        assert get("chat").decode_error(answer.status, answer.json).kind == "permission"
+    elif policy == "open" or credential == "right":
         assert (answer.status, forgetful(answer.body)) == (let_in.status, forgetful(let_in.body))
         assert answer.status not in (401, 403)
     else:

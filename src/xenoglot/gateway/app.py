@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.batches.runner import BatchRunner
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import ConnectionSettings
+    from xenoglot.gateway.endpoint.request_context import Handler
     from xenoglot.gateway.http.application import Exchange, HeadState, PushExchange
     from xenoglot.gateway.ledger.recorder import RequestRecorder
     from xenoglot.gateway.ledger.request_cost import PriceList
@@ -108,6 +109,12 @@ class Gateway:
         )
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
         self.idempotency = Idempotency(self.keeper, self.bodies)
+        self._admin: Handler | None = None
+        """The administration, once there was a request for it."""
+        self.reload: Callable[[], Awaitable[str | None]] | None = None
+        """Reloads the configuration, and returns the problem if there is one."""
+        self.replaced = False
+        """Whether another gateway has taken over."""
         endpoints = self._endpoints()
         rows = endpoints.rows()
         self.routes = Routes(rows, mirrors(rows))
@@ -140,7 +147,32 @@ class Gateway:
             models=ModelsEndpoint(self.models, bodies, config.upstreams),
             status=StatusEndpoint(lambda: self.draining, metrics),
             usage=UsageEndpoint(keeper, self.recorder),
+            admin=self._serve_admin,
         )
+
+    async def _serve_admin(self, ctx: RequestContext) -> None:
+        """Answer a request for the administration."""
+        if self._admin is None:
+            self._admin = await asyncio.to_thread(self._open_admin)
+        await self._admin(ctx)
+
+    def _open_admin(self) -> Handler:
+        from xenoglot.gateway.admin.services import AdminServices  # noqa: PLC0415  most gateways are never administered
+        from xenoglot.gateway.admin.table import admin_endpoint  # noqa: PLC0415  as above
+
+        return admin_endpoint(
+            AdminServices(
+                config=self.config,
+                bodies=self.bodies,
+                keeper=self.keeper,
+                recorder=self.recorder,
+                dispatcher=self.dispatcher,
+                backends=self.backends,
+                routes=self.routes,
+                ended=lambda: self.draining or self.replaced,
+                reload=self.reload,
+            )
+        ).serve
 
     def runner(self) -> BatchRunner:
         """Return what has batches answered.
@@ -237,6 +269,7 @@ class Gateway:
         self.observer.inherit(other.observer)
         self.auth.throttle, self.auth.clock = other.auth.throttle, other.auth.clock
         self.dispatcher.ward.inherit(other.dispatcher.ward)
+        self.reload, other.replaced = other.reload, True
 
     async def over(self) -> None:
         """Wait until nothing is under way, work in the background included."""

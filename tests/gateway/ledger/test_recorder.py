@@ -115,6 +115,7 @@ async def test_health_checks_and_lists_leave_no_row_but_refusals_do(keeper: Keep
     recorder = RequestRecorder(keeper, LedgerSettings())
     recorder.add(record(1, model=None, status=200), 1.0)
     recorder.add(record(2, model=None, status=401), 1.0)
+    recorder.add(record(3, model=None, status=403, route="/admin/v1/{path}"), 1.0)
     await recorder.aclose()
     assert [row.id for row in await keeper.rows()] == ["req_2"]
 

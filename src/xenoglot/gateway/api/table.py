@@ -17,6 +17,7 @@ from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import PARSE, ParseEndpoint
 from xenoglot.gateway.api.usage_report import USAGE, UsageEndpoint
 from xenoglot.gateway.batches.routes import BatchEndpoints
+from xenoglot.gateway.endpoint.request_context import Handler
 from xenoglot.gateway.endpoint.responses import send, send_json
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, EndpointRow
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 MODELS = "/v1/models"
 """Where several dialects have their lists of models: marks tell which is meant."""
+
+ADMIN = "/admin/v1/{path}"
+"""The administration, which has a table of its own: `gateway.admin.table`."""
+CHANGING_METHODS = ("POST", "PATCH", "DELETE")
 
 SERVICE_UNAVAILABLE = 503
 TEXT = "text/plain; charset=utf-8"
@@ -82,6 +87,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     models: ModelsEndpoint
     status: StatusEndpoint
     usage: UsageEndpoint
+    admin: Handler
 
     def rows(self) -> tuple[EndpointRow, ...]:
         """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
@@ -97,6 +103,8 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             EndpointRow(method="GET", path=USAGE, policy="key", handler=self.usage.serve),
             EndpointRow(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
             EndpointRow(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
+            EndpointRow(method="GET", path=ADMIN, policy="view", handler=self.admin),
+            *(EndpointRow(method=one, path=ADMIN, policy="manage", handler=self.admin) for one in CHANGING_METHODS),
         ]
         for dialect in map(dialects.get, dialects.names()):
             rows += self._rows(dialect)

@@ -92,8 +92,8 @@ class RequestRecorder:
     def add(self, record: RequestLog, ended: float) -> None:
         """Queue a request that is over."""
         queue = self._queue
-        if record.model is None and (record.status or 0) < FIRST_FAILED_STATUS:
-            return  # health checks, metrics, lists of models
+        if record.model is None and ((record.status or 0) < FIRST_FAILED_STATUS or _administers(record)):
+            return  # health checks, metrics, lists of models, the administration
         if len(queue) >= self._settings.queue:
             self.dropped += 1
             return
@@ -208,6 +208,10 @@ class RequestRecorder:
                 pass
         except StoreError as error:
             _logger.error("old rows of the ledger are not deleted: %s", error)  # noqa: TRY400  no texts
+
+
+def _administers(record: RequestLog) -> bool:
+    return record.route is not None and record.route.startswith("/admin/")
 
 
 def _nothing() -> Steps[int]:

@@ -1,4 +1,4 @@
-"""Audit log of administration: what was changed, when, and by whom; written in the transaction of the change."""
+"""Audit log of administration: what was changed, when, and by which key; written in the transaction of the change."""
 
 from __future__ import annotations
 

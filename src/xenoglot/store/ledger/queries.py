@@ -39,12 +39,15 @@ _DAY: Final = "(hour / 86400) * 86400"
 
 
 class UsageFilter(Struct, frozen=True, kw_only=True):
-    """Which usage is meant: of hours that begin from `since` until before `until`, of one tenant or key if given."""
+    """Which usage is meant: of hours from `since` until before `until`, and of what has these names, if given."""
 
     since: float = 0.0
     until: float = 1e12
     tenant: str | None = None
     key: str | None = None
+    model: str | None = None
+    upstream: str | None = None
+    dialect: str | None = None
 
 
 class RequestFilter(Struct, frozen=True, kw_only=True):
@@ -86,8 +89,12 @@ def summed(rows: Iterable[RequestRow]) -> dict[tuple[int, str, str, str, str, st
     return sums
 
 
-def usage(by: Sequence[str], which: UsageFilter) -> Steps[list[dict[str, JSON]]]:
+def usage(
+    by: Sequence[str], which: UsageFilter, *, limit: int | None = None, offset: int = 0
+) -> Steps[list[dict[str, JSON]]]:
     """Return the sums of usage by each group and currency, in order; `by` are some of `GROUPS`.
+
+    At most `limit` of them after the first `offset`.
 
     Raises:
         ValueError: it is none of them.
@@ -98,7 +105,7 @@ def usage(by: Sequence[str], which: UsageFilter) -> Steps[list[dict[str, JSON]]]
     groups = [_DAY if name == "day" else name for name in by] + ["currency"]
     conditions, values = ["hour >= $1", "hour < $2"], [int(which.since), int(which.until)]
     bound: list[Value] = [*values]
-    for name in ("tenant", "key"):
+    for name in ("tenant", "key", "model", "upstream", "dialect"):
         wanted = getattr(which, name)
         if wanted is not None:
             bound.append(wanted)
@@ -106,7 +113,8 @@ def usage(by: Sequence[str], which: UsageFilter) -> Steps[list[dict[str, JSON]]]
     sums = ", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in SUMS)
     rows = yield Statement(
         f"SELECT {', '.join(groups)}, {sums} FROM usage_hour WHERE {' AND '.join(conditions)}"  # noqa: S608  constants
-        f" GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}",
+        f" GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}"
+        + ("" if limit is None else f" LIMIT {limit} OFFSET {offset}"),
         bound,
     )
     return [dict(zip((*by, "currency", *SUMS), row, strict=True)) for row in rows]

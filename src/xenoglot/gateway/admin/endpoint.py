@@ -1,0 +1,115 @@
+"""Serves the table of the administration: finds the route, decodes the request, encodes the response."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, unquote
+
+from xenoglot import dialect_registry as dialects
+from xenoglot.backends.offload import offload
+from xenoglot.backends.redaction import for_log
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.errors import FailureError, WireError
+from xenoglot.gateway.admin.route import ADMIN, AdminRequest, AdminRoute, EventStream, Page, RawBody
+from xenoglot.gateway.endpoint.responses import fail, send
+from xenoglot.gateway.endpoint.routes import USUAL_DIALECT
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.gateway.admin.route import AdminResult
+    from xenoglot.gateway.endpoint.request_context import BodyReader, RequestContext
+
+METHOD_NOT_ALLOWED: Final = 405
+NO_STORE: Final = ("cache-control", "no-store")
+EVENT_STREAM: Final = "text/event-stream"
+ROW_BYTES: Final = 500
+"""About how many bytes a row of a page is; large pages are encoded in a thread."""
+
+
+class AdminEndpoint:
+    """Answers the requests below `/admin/v1`. Errors have the form of the Chat Completions API."""
+
+    def __init__(self, routes: Sequence[AdminRoute], bodies: BodyReader) -> None:
+        self.routes = tuple(routes)
+        self._bodies = bodies
+        self._dialect = dialects.get(USUAL_DIALECT)
+        self._exact: dict[tuple[str, ...], dict[str, AdminRoute]] = {}
+        self._templates: dict[tuple[str, ...], dict[str, AdminRoute]] = {}
+        for route in self.routes:
+            paths = self._templates if "{" in route.path else self._exact
+            paths.setdefault(_segments(route.path), {})[route.method] = route
+
+    async def serve(self, ctx: RequestContext) -> None:
+        """Answer one request.
+
+        Raises:
+            FailureError: there is no result.
+            WireError: a parameter or field is invalid.
+        """
+        ctx.dialect = self._dialect
+        segments = _segments(ctx.exchange.path.removeprefix(ADMIN))
+        found, variables = self._find(segments)
+        if not found:
+            message = f"nothing is served at `{for_log(ctx.exchange.path)}`; /openapi.json lists what is"
+            raise FailureError(Failure(kind="not_found", message=message))
+        method = "GET" if ctx.exchange.method == "HEAD" else ctx.exchange.method
+        route = found.get(method)
+        if route is None:
+            allowed = ", ".join(sorted({*found, *(("HEAD",) if "GET" in found else ())}))
+            problem = f"`{for_log(ctx.exchange.method, 20)}` is not for this path: {allowed}"
+            failure = Failure(kind="invalid_request", message=problem)
+            await fail(ctx, failure, status=METHOD_NOT_ALLOWED, more=[("allow", allowed), NO_STORE])
+            return
+        ctx.record.route = ADMIN + route.path
+        parameters = {name: values[-1] for name, values in parse_qs(ctx.exchange.query, keep_blank_values=True).items()}
+        value = None
+        if route.takes is not None and (data := await self._bodies.read(ctx.exchange)):
+            value = await self._bodies.json(data)
+            if not isinstance(value, dict):
+                raise WireError("$", "expected an object")
+        request = AdminRequest(ctx=ctx, route=route, variables=variables, parameters=parameters, value=value)
+        request.query(route.query)
+        await _answer(ctx, route, await route.handler(request))
+
+    def _find(self, segments: tuple[str, ...]) -> tuple[dict[str, AdminRoute], dict[str, str]]:
+        """Return the routes at a path by method, and its variables; a path without variables comes first."""
+        if (exact := self._exact.get(segments)) is not None:
+            return exact, {}
+        for template, routes in self._templates.items():
+            pairs = list(zip(template, segments, strict=False))
+            if len(template) == len(segments) and all(name == part or _is_variable(name) for name, part in pairs):
+                return routes, {name[1:-1]: unquote(part) for name, part in pairs if _is_variable(name)}
+        return {}, {}
+
+
+async def _answer(ctx: RequestContext, route: AdminRoute, result: AdminResult) -> None:
+    """Send the result of a handler."""
+    match result:
+        case EventStream():
+            await _stream(ctx, result)
+        case RawBody():
+            await send(ctx, route.status, result.body, media_type=result.media_type, more=[NO_STORE])
+        case _:
+            size = len(result.data) * ROW_BYTES if isinstance(result, Page) else 0
+            body = await offload(size, lambda: encode_json(result))
+            await send(ctx, route.status, body, media_type="application/json", more=[NO_STORE])
+
+
+async def _stream(ctx: RequestContext, stream: EventStream) -> None:
+    exchange, record = ctx.exchange, ctx.record
+    record.begin(200)
+    await exchange.start(200, [("content-type", EVENT_STREAM), *record.headers(), NO_STORE])
+    if exchange.method != "HEAD":
+        async for frame in stream.frames:
+            await exchange.write(frame)
+    await exchange.end()
+
+
+def _segments(path: str) -> tuple[str, ...]:
+    return tuple(path.removesuffix("/").split("/")[1:])
+
+
+def _is_variable(segment: str) -> bool:
+    return segment.startswith("{")

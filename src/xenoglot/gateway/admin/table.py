@@ -1,0 +1,22 @@
+"""The table of the administration: the routes of every part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.gateway.admin.endpoint import AdminEndpoint
+from xenoglot.gateway.admin.usage import UsageRoutes
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.admin.route import AdminRoute
+    from xenoglot.gateway.admin.services import AdminServices
+
+
+def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
+    """Return the routes of the administration."""
+    return (*UsageRoutes(services).routes(),)
+
+
+def admin_endpoint(services: AdminServices) -> AdminEndpoint:
+    """Return what serves the administration."""
+    return AdminEndpoint(admin_routes(services), services.bodies)
