@@ -16,7 +16,7 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
 from xenoglot.gateway.api.operations import COUNT
-from xenoglot.gateway.config import ledger, load, local_models, settings, tenants
+from xenoglot.gateway.config import ledger, load, local_models, named_keys, settings, tenants
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
 from xenoglot.gateway.config.local_models import Emulate
@@ -104,7 +104,8 @@ def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
 KEYS = {
     "`[server]`": keys(settings.ServerSettings, "connections"),
     "`[server.connections]`": keys(settings.ConnectionSettings),
-    "`[keys]`": keys(settings.KeySettings),
+    "`[keys]`": keys(settings.KeySettings, "named"),
+    "`[keys.named.NAME]`": keys(named_keys.NamedKey),
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),
     "`[upstreams.NAME]`": keys(

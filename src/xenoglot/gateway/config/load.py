@@ -57,6 +57,7 @@ from xenoglot.gateway.config.local_models import (
     check_emulate,
     check_syntax,
 )
+from xenoglot.gateway.config.named_keys import check_named_keys, named_variables
 from xenoglot.gateway.config.provider_defaults import check_cache_marks, check_provider, with_provider_defaults
 from xenoglot.gateway.config.proxies import check_proxy
 from xenoglot.gateway.config.schema import (
@@ -122,6 +123,12 @@ class Config(Struct, frozen=True, kw_only=True):
     def admin_keys(self) -> tuple[str, ...]:
         """The keys of those who administer; none means that every client may see what they see."""
         return tuple(key for name in self.keys.admin_env for key in self.secrets[name].split())
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether clients need a key to use a model."""
+        keys = self.keys
+        return bool(keys.env or keys.named or self.tenants)
 
     def upstream_keys(self, upstream: UpstreamSettings) -> tuple[str, ...]:
         """Return our keys for a server, in the order in which they are named; none where it needs none."""
@@ -239,7 +246,8 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     )
     _check_server(config, problems)
     check_limits(config.keys.limits, "keys", problems)
-    check_tenants(config.tenants, config.client_keys, config.secrets, problems)
+    check_named_keys(config.keys.named, config.secrets, problems)
+    check_tenants(config.tenants, config.keys.named, config.client_keys, config.secrets, problems)
     _check_clients(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)
@@ -268,7 +276,7 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
     named = [(f"keys.env[{index}]", name) for index, name in enumerate(file.keys.env)]
     named += [(f"keys.admin_env[{index}]", name) for index, name in enumerate(file.keys.admin_env)]
     named += [(f"keys.viewer_env[{index}]", name) for index, name in enumerate(file.keys.viewer_env)]
-    named += wanted(file.tenants)
+    named += [*named_variables(file.keys.named), *wanted(file.tenants)]
     for name, upstream in file.upstreams.items():
         named += [(join(join("upstreams", name), "key_env"), variable) for variable in upstream.key_names]
         named += [(join(join("upstreams", name), "proxy_env"), upstream.proxy_env)] if upstream.proxy_env else []
@@ -293,7 +301,7 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
 
 def _check_server(config: Config, problems: Problems) -> None:
     server = config.server
-    if not server.loopback and not config.keys.env and not config.tenants:
+    if not server.loopback and not config.needs_key:
         problems.add(
             "server.host",
             f"found {shown(server.host)}, which others can reach; that needs client keys: name an environment variable "

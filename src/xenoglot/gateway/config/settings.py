@@ -14,6 +14,7 @@ from xenoglot.codec.target import Target
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.gateway.config.local_models import Emulate
+from xenoglot.gateway.config.named_keys import NamedKey
 from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer
 from xenoglot.model.request import Sampling
 from xenoglot.policy.failure_policy import Reason
@@ -96,6 +97,8 @@ class KeySettings(Struct, frozen=True, kw_only=True):
     """Environment variables with the keys of viewers, which may read what administrators read, and change nothing."""
     limits: LimitSettings | None = None
     """Limits of each client; of all clients together if no key is needed."""
+    named: dict[str, NamedKey] = field(default_factory=dict)
+    """Keys with names, and rights of their own."""
 
 
 class UpstreamSettings(Struct, frozen=True, kw_only=True):

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from xenoglot.gateway.config.named_keys import check_models
 from xenoglot.gateway.config.schema import join, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from xenoglot.gateway.config.file_permissions import Secrets
+    from xenoglot.gateway.config.named_keys import NamedKey
     from xenoglot.gateway.config.schema import Problems
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -39,9 +41,13 @@ def wanted(tenants: Mapping[str, Tenant]) -> Iterator[tuple[str, str]]:
 
 
 def check_tenants(
-    tenants: Mapping[str, Tenant], client_keys: Sequence[str], secrets: Secrets, problems: Problems
+    tenants: Mapping[str, Tenant],
+    named: Mapping[str, NamedKey],
+    client_keys: Sequence[str],
+    secrets: Secrets,
+    problems: Problems,
 ) -> None:
-    """Note what is wrong with the tenants, and keys that a tenant shares with another or with `client_keys`."""
+    """Note what is wrong with the tenants, and keys that two of tenants, `named` keys and `client_keys` share."""
     for name, tenant in tenants.items():
         path = join("tenants", name)
         if not _NAME.fullmatch(name):
@@ -53,13 +59,11 @@ def check_tenants(
                 problems.add(
                     f"{path}.key_sha256[{index}]", "expected a SHA-256 in 64 hexadecimal digits, in lower case"
                 )
-        for index, model in enumerate(tenant.models):
-            if not model or not model.isprintable():
-                problems.add(f"{path}.models[{index}]", f"found {shown(model)}; expected a name or a pattern")
-    _check_holders(_held(tenants, client_keys, secrets), problems)
+        check_models(tenant.models, path, problems)
+    _check_holders((*_held(tenants, client_keys, secrets), *_held_by_name(named, secrets)), problems)
 
 
-def _check_holders(held: Iterator[tuple[str, str]], problems: Problems) -> None:
+def _check_holders(held: Iterable[tuple[str, str]], problems: Problems) -> None:
     """Note keys that two have: what is kept would be whose?"""
     holders: dict[str, str] = {}
     for path, digest in held:
@@ -78,6 +82,15 @@ def _held(tenants: Mapping[str, Tenant], client_keys: Sequence[str], secrets: Se
                 yield path, _digest(key)
         for digest in tenant.key_sha256:
             yield path, digest
+
+
+def _held_by_name(named: Mapping[str, NamedKey], secrets: Secrets) -> Iterator[tuple[str, str]]:
+    for name, key in named.items():
+        path = join("keys.named", name)
+        if key.key_env is not None:
+            yield path, _digest(secrets[key.key_env])
+        if key.key_sha256 is not None:
+            yield path, key.key_sha256
 
 
 def _digest(key: str) -> str:

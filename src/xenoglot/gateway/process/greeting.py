@@ -69,7 +69,7 @@ def _models(gateway: Gateway) -> Iterator[str]:
 
 
 def _key(gateway: Gateway) -> str:
-    if not gateway.config.keys.env and not gateway.config.tenants:
+    if not gateway.config.needs_key:
         return "not needed; any value works"
     if gateway.config.keys.env:
         return f"required: a key in ${gateway.config.keys.env[0]}"
@@ -81,7 +81,7 @@ def _example(gateway: Gateway, url: str) -> str:
     header = ""
     if gateway.config.keys.env:
         header = f' -H "Authorization: Bearer ${gateway.config.keys.env[0]}"'
-    elif gateway.config.tenants:
+    elif gateway.config.needs_key:
         header = ' -H "Authorization: Bearer YOUR_KEY"'
     model = _known_model(gateway.router)
     if model is None:
