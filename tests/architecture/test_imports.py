@@ -31,7 +31,7 @@ ARROWS = {
     "codec": VALUES | {"shortcuts"},
     "dialect_registry": MACHINERY | {"entry_points"},
     "policy": MACHINERY,
-    "store": MACHINERY,
+    "store": MACHINERY | {"policy"},
     "dialects": MACHINERY,
     "text": MACHINERY,
     "providers": FORMATS | {"entry_points"},

@@ -160,6 +160,7 @@ MIGRATIONS: Final = (
     ),
     tables.TABLES,
     tables.KEY_TABLES,
+    tables.BUDGET_TABLES,
 )
 """Statements from each version to the next; version 0 is an empty database."""
 

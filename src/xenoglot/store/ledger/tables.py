@@ -185,3 +185,31 @@ KEY_TABLES: Final = (
 )
 """A key has one secret, and more for some time after a rotation; `digest` is the SHA-256 of a secret in hexadecimal.
 `version` grows with every change of a key, in the same transaction."""
+BUDGET_TABLES: Final = (
+    "ALTER TABLE budget ADD COLUMN changed DOUBLE PRECISION NOT NULL DEFAULT 0",
+    """
+    CREATE TABLE budget_state (
+        budget TEXT NOT NULL PRIMARY KEY,
+        zone TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE budget_use (
+        budget TEXT NOT NULL,
+        bucket BIGINT NOT NULL,
+        spent BIGINT NOT NULL,
+        reserved BIGINT NOT NULL,
+        unpriced BIGINT NOT NULL,
+        PRIMARY KEY (budget, bucket)
+    )
+    """,
+    """
+    CREATE TABLE budget_writer (
+        process TEXT NOT NULL PRIMARY KEY,
+        number BIGINT NOT NULL,
+        at DOUBLE PRECISION NOT NULL
+    )
+    """,
+)
+"""Statements for the use of budgets. A bucket begins with a period, or with an hour of a rolling window; `budget_state`
+has the budgets whose use was taken from the ledger, `budget_writer` the last write of each process."""
