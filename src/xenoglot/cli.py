@@ -313,13 +313,14 @@ def _serve_configured(config: Config, options: argparse.Namespace) -> None:
 
         run_worker(config, post, _source(options))
     elif config.server.workers > 1:
-        from xenoglot.gateway.process.supervisor import supervise  # noqa: PLC0415  as above
+        from xenoglot.gateway.process.serve import is_at_terminal  # noqa: PLC0415  as above
+        from xenoglot.gateway.process.supervisor import supervise  # noqa: PLC0415
 
-        supervise(config, options.arguments, _say)
+        supervise(config, options.arguments, _say, terminal=is_at_terminal())
     else:
-        from xenoglot.gateway.process.serve import serve  # noqa: PLC0415  as above
+        from xenoglot.gateway.process.serve import is_at_terminal, serve  # noqa: PLC0415  as above
 
-        serve(config, say=_say, source=_source(options), terminal=_at_terminal())
+        serve(config, say=_say, source=_source(options), terminal=is_at_terminal())
 
 
 def _source(options: argparse.Namespace) -> FileSource | None:
@@ -333,10 +334,10 @@ def _source(options: argparse.Namespace) -> FileSource | None:
 
 def _serve_python(options: argparse.Namespace, backend: Backend) -> None:
     from xenoglot.gateway.process.gateway_backend import single_backend  # noqa: PLC0415  only here
-    from xenoglot.gateway.process.serve import serve  # noqa: PLC0415
+    from xenoglot.gateway.process.serve import is_at_terminal, serve  # noqa: PLC0415
 
     config = model_selection.config_of(options)
-    serve(config, say=_say, assemble=single_backend(backend), terminal=_at_terminal())
+    serve(config, say=_say, assemble=single_backend(backend), terminal=is_at_terminal())
 
 
 def _models(options: argparse.Namespace) -> int:
@@ -419,10 +420,6 @@ def _tools(path: str) -> Sequence[Tool]:
         raise ConfigurationError(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}") from None
     except WireError as error:
         raise ConfigurationError(f"`{path}`: {error}") from None
-
-
-def _at_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _say(text: str) -> None:

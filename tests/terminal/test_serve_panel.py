@@ -92,11 +92,13 @@ def test_a_key_of_clients_is_in_the_command(home: Home, upstream: Upstream, monk
         assert upstream.requests[-1].json["model"] == "large"
 
 
-def test_a_terminal_that_is_closed_ends_it(home: Home, upstream: Upstream) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_terminal_that_is_closed_ends_it(home: Home, upstream: Upstream, workers: int) -> None:
     """It went on without anybody who could see or stop it: SIGHUP is a reload everywhere else."""
-    program = f"echo $$ > {home}/pid; exec {XENOGLOT} serve --port 0 --upstream {upstream.url}"
+    program = f"echo $$ > {home}/pid; exec {XENOGLOT} serve --port 0 --workers {workers} --upstream {upstream.url}"
     with Terminal(["sh", "-c", program], home=home, width=160) as terminal:
-        terminal.until("Stop with Ctrl-C")
+        screen = terminal.until("Stop with Ctrl-C")
+        assert "  Models             all names: sent to upstream unchanged" in screen.splitlines()
         pid = int((home / "pid").read_text())
         os.kill(pid, signal.SIGHUP)
         url = re.search(r"http://127\.0\.0\.1:\d+", terminal.until("configuration"))

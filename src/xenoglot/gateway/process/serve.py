@@ -158,13 +158,14 @@ def serve(
 class ServeOptions(NamedTuple):
     """How a process serves: `assemble` makes gateways, `source` is reloaded, `at_once` is as in `GatewayServer`.
 
-    With `terminal` it greets with a panel instead of a line.
+    With `terminal` it greets with a panel instead of a line; `closes` is whether it stops when the terminal is closed.
     """
 
     assemble: Assembly
     source: Source | None = None
     at_once: Sequence[signal.Signals] = STOP_SIGNALS
     terminal: bool = False
+    closes: bool = True
 
 
 def serve_at(listener: socket.socket, config: Config, say: Callable[[str], object], setup: ServeOptions) -> None:
@@ -178,20 +179,20 @@ def serve_at(listener: socket.socket, config: Config, say: Callable[[str], objec
 
 
 async def _serve(config: Config, listener: socket.socket, say: Callable[[str], object], setup: ServeOptions) -> None:
-    assemble, source, at_once, _ = setup
+    assemble, source, at_once, terminal, closes = setup
     reload_asked = _hear_reloads()
     async with contextlib.AsyncExitStack() as stack:
         server = GatewayServer(await stack.enter_async_context(assemble(config)), at_once)
         reloader = Reloader(server.native, source, assemble, stack.pop_all())
         stack.push_async_callback(reloader.aclose)
-        server.reload = partial(_hang_up, server, reloader) if setup.terminal else reloader.reload
+        server.reload = partial(_hang_up, server, reloader) if terminal and closes else reloader.reload
         configure_logging(server.native.redact)
         if config.server.watch:
             reloader.watch()
         _settle()
 
         def begun() -> None:
-            say((panel if setup.terminal else greeting)(server.native.application, listener))
+            say((panel if terminal else greeting)(server.native.application, listener))
             if reload_asked.is_set():
                 reloader.reload()
 
@@ -201,10 +202,15 @@ async def _serve(config: Config, listener: socket.socket, say: Callable[[str], o
 
 def _hang_up(server: GatewayServer, reloader: Reloader) -> None:
     """Handle SIGHUP of a gateway that was started at a terminal: stop if the terminal was closed, else reload."""
-    if sys.stdout.isatty():
+    if is_at_terminal():
         reloader.reload()
     else:
         server.should_exit = True
+
+
+def is_at_terminal() -> bool:
+    """Whether standard output is a terminal; it is not any more after that was closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _settle() -> None:

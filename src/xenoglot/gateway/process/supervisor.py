@@ -23,8 +23,8 @@ from xenoglot.engine.server.lifecycle import Backoff
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.limits import worker_ipc
 from xenoglot.gateway.process.build import build_limiter
-from xenoglot.gateway.process.serve import GRACE_SECONDS, STOP_SIGNALS
-from xenoglot.gateway.process.worker import AT_ONCE, VARIABLE, WorkerEnv, reserve
+from xenoglot.gateway.process.serve import GRACE_SECONDS, STOP_SIGNALS, is_at_terminal
+from xenoglot.gateway.process.worker import AT_ONCE, JOINED, LINE_END, VARIABLE, WorkerEnv, reserve
 
 if TYPE_CHECKING:
     import socket
@@ -38,7 +38,7 @@ LONGEST_LINE: Final = 64 * 1024
 
 
 class Supervisor:
-    """Keeps `command` running in `count` processes."""
+    """Keeps `command` running in a process for each of `posts`. Started at a terminal, it stops when that is closed."""
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Supervisor:
         self._backoff = backoff or Backoff()
         self._grace = grace
         self._listener = listener
+        self._terminal = posts[0].terminal
         self._stopping = asyncio.Event()
         self._serving: set[int] = set()
         """The numbers of those who have said so: they know signals."""
@@ -68,14 +69,14 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for sign in STOP_SIGNALS:
             loop.add_signal_handler(sign, self.stop)
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         try:
             lines = await asyncio.gather(*(self._start(post) for post in self._posts), return_exceptions=True)
             for line in lines:
                 if isinstance(line, BaseException):
                     raise line
             if not self._stopping.is_set():
-                say(str(lines[0]))
+                say(str(lines[0]).replace(JOINED, LINE_END))
             await asyncio.gather(*(self._keep(post) for post in self._posts))
         finally:
             for sign in (*STOP_SIGNALS, signal.SIGHUP):
@@ -91,6 +92,13 @@ class Supervisor:
         for number in self.processes:
             for sign in AT_ONCE if again else (signal.SIGTERM,):
                 self._send(number, sign)
+
+    def _hang_up(self) -> None:
+        """Handle SIGHUP: stop if the terminal was closed, else reload."""
+        if self._terminal and not is_at_terminal():
+            self.stop()
+        else:
+            self.reload()
 
     def reload(self) -> None:
         """Have all workers read their configuration anew, those that start as soon as they serve."""
@@ -165,7 +173,9 @@ class Supervisor:
                 await process.wait()
 
 
-def supervise(config: Config, arguments: Sequence[str], say: Callable[[str], object]) -> None:
+def supervise(
+    config: Config, arguments: Sequence[str], say: Callable[[str], object], *, terminal: bool = False
+) -> None:
     """Serve `config` in as many processes as it says; `arguments` are those of the command line that led to it.
 
     Raises:
@@ -179,11 +189,10 @@ def supervise(config: Config, arguments: Sequence[str], say: Callable[[str], obj
         tempfile.TemporaryDirectory(prefix="xenoglot-") as folder,  # mode 0700
     ):
         listener.set_inheritable(True)
-        posts = [WorkerEnv(listener.fileno(), number, folder) for number in range(config.server.workers)]
+        posts = [WorkerEnv(listener.fileno(), number, folder, terminal) for number in range(config.server.workers)]
         grace = config.server.drain_seconds + GRACE_SECONDS
-        asyncio.run(
-            _supervise(config, Supervisor(command, posts, grace=grace, listener=listener), posts[0].limits, say)
-        )
+        supervisor = Supervisor(command, posts, grace=grace, listener=listener)
+        asyncio.run(_supervise(config, supervisor, posts[0].limits, say))
 
 
 async def _supervise(config: Config, supervisor: Supervisor, path: str, say: Callable[[str], object]) -> None:

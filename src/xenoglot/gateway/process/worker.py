@@ -78,6 +78,9 @@ def _held(family: socket.AddressFamily, name: tuple[str, int]) -> socket.socket:
 AT_ONCE: Final = (signal.SIGINT,)
 """How the supervisor says not to wait any more. SIGTERM also comes from whoever stops a whole group of processes."""
 
+LINE_END, JOINED = "\n", "\x1f"
+"""A line end in a greeting, and what stands for it on the way to the supervisor, which reads one line."""
+
 POST_SECONDS: Final = 1.0
 """How often each tells the others its numbers."""
 
@@ -96,12 +99,12 @@ def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
                 numbers.tell_of(gateway)
                 yield gateway
 
-        serve_at(listener, config, _say, ServeOptions(assemble, source, AT_ONCE))
+        serve_at(listener, config, _say, ServeOptions(assemble, source, AT_ONCE, post.terminal, closes=False))
 
 
-def _say(line: str) -> None:
-    """Tell the supervisor that it serves, and where."""
-    sys.stdout.write(f"{line}\n")
+def _say(greeting: str) -> None:
+    """Tell the supervisor that it serves, and where, in one line."""
+    sys.stdout.write(f"{greeting.replace(LINE_END, JOINED)}\n")
     sys.stdout.flush()
 
 
@@ -154,6 +157,8 @@ class WorkerEnv(Struct, frozen=True):
     descriptor: int
     number: int
     folder: str
+    terminal: bool = False
+    """Whether a person reads what it says."""
 
     @property
     def limits(self) -> str:
