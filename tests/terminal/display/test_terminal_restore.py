@@ -9,11 +9,13 @@ import sys
 import pytest
 
 STUBBORN = """
-import asyncio
+import asyncio, signal
 from unittest.mock import Mock
 from xenoglot.terminal.display import terminal_restore
 
-terminal_restore.PATIENCE = 0.1
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may have been started with nohup
+assert terminal_restore.TIMEOUT == 5.0
+terminal_restore.TIMEOUT = 0.1
 
 async def stays():
     while True:
