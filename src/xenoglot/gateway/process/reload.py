@@ -113,9 +113,9 @@ class Reloader:
             try:
                 await self._exchange(self._source)
             except XenoglotError as error:
-                _logger.error("the configuration stays as it was: %s", error)  # noqa: TRY400  it is the reader's mistake
+                _logger.error("configuration not reloaded: %s", error)  # noqa: TRY400  it is the reader's mistake
             except Exception as error:  # noqa: BLE001  whatever it is: what serves goes on serving
-                _logger.error("the configuration stays as it was: %s", whereabouts(error))  # noqa: TRY400  no texts
+                _logger.error("configuration not reloaded: %s", whereabouts(error))  # noqa: TRY400  no texts
 
     async def _exchange(self, source: Source) -> None:
         old = self._server.application
