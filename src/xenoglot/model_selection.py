@@ -40,8 +40,6 @@ FLAGS = (
 )
 """Flags that correspond to settings of a configuration file."""
 
-UPSTREAM_VARIABLE, MODEL_VARIABLE, CONFIG_VARIABLE = "XENOGLOT_UPSTREAM", "XENOGLOT_MODEL", "XENOGLOT_CONFIG"
-
 MOST_LISTED = 20
 """Models that an error lists."""
 
@@ -113,32 +111,28 @@ def find_defaults(options: argparse.Namespace, environ: Mapping[str, str], folde
     Raises:
         ConfigurationError: `./xenoglot.toml` needs to be trusted, see `gateway.config.discovery`.
     """
+    from xenoglot.gateway.config.discovery import MODEL_VARIABLE, default_server  # noqa: PLC0415  only commands that use a model
+
     options.found = None
     if any(getattr(options, name, None) is not None for name in ("python", "gguf", "gateway")):
         return
     model = options.model or environ.get(MODEL_VARIABLE) or None
     named = getattr(options, "config", None)
     if options.upstream is None and named is None:
-        options.upstream = environ.get(UPSTREAM_VARIABLE) or None
-    if options.upstream is None and named is None:
-        options.config = named = environ.get(CONFIG_VARIABLE) or _found_config(options, environ, folder)
-    if options.upstream is None and named is None and model is not None:
-        options.upstream, model = _provider_and_model(model)
+        options.upstream, options.config, options.found, model = default_server(environ, folder, model)
+        named = options.config
+        _report_found(options, environ)
     if options.model is not None or (options.upstream if named is None else not options.serves):
         options.model = model
 
 
-def _found_config(options: argparse.Namespace, environ: Mapping[str, str], folder: Path) -> str | None:
-    from xenoglot.gateway.config.discovery import check_found, find_config, servers  # noqa: PLC0415  only commands that use a model
+def _report_found(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    """Tell the user that a file of the current directory is used, and where requests go."""
+    from xenoglot.gateway.config.discovery import servers  # noqa: PLC0415  as above
 
-    found = find_config(environ, folder)
-    if found is None:
-        return None
-    check_found(found, environ)
-    options.found = found
-    if found.local and not (options.serves and _is_worker(environ)):
+    found = options.found
+    if found is not None and found.local and not (options.serves and _is_worker(environ)):
         print(f"xenoglot: using {found.path.name} of this directory: {servers(found.path)}", file=sys.stderr)  # noqa: T201  a user must know
-    return str(found.path)
 
 
 def _is_worker(environ: Mapping[str, str]) -> bool:
@@ -146,14 +140,6 @@ def _is_worker(environ: Mapping[str, str]) -> bool:
     from xenoglot.gateway.process.worker import read_worker_env  # noqa: PLC0415  only beside a gateway's file
 
     return read_worker_env(environ) is not None
-
-
-def _provider_and_model(name: str) -> tuple[str | None, str]:
-    """Split `openai/gpt-x` into provider and model; a name without a known provider has none."""
-    from xenoglot.providers import catalog  # noqa: PLC0415  only where a name has to be resolved
-
-    provider, slash, model = name.partition("/")
-    return (provider, model) if slash and model and provider in catalog.names() else (None, name)
 
 
 class ModelSelection(NamedTuple):
@@ -193,6 +179,8 @@ def default_model(chosen: ModelSelection) -> str:
         ConfigurationError: the server has several models, or lists none.
         FailureError: the server cannot be reached.
     """
+    from xenoglot.gateway.config.discovery import MODEL_VARIABLE  # noqa: PLC0415  as above
+
     if chosen.python_backend or chosen.embedded:
         return ANY_MODEL
     first = first_model(chosen.config)

@@ -43,7 +43,7 @@ ARROWS = {
     "usage_commands": MACHINERY | {"model_selection", "store"},
     "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
-    "client": ROOMS | {"tools"},
+    "client": ROOMS | {"tools", "gateway"},  # without an upstream, the configuration that is found
     "bulk": ROOMS | {"tools", "client", "model_selection", "gateway"},
     "gateway": ROOMS,
     "model_selection": ANSWERERS | {"client", "gateway"},

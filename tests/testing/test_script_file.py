@@ -124,6 +124,13 @@ def test_what_is_no_script(tmp_path: Path, text: str, complaint: str) -> None:
         load(path)
 
 
-def test_an_answer_of_a_dialect_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="klingon"):
-        read("[[rule]]\nanswer = { dialect = 'klingon' }", tmp_path).rules()
+@pytest.mark.parametrize(("other", "name"), [("openai", "chat"), ("claude", "messages"), ("google", "gemini")])
+def test_a_dialect_may_have_its_other_names(other: str, name: str, tmp_path: Path) -> None:
+    text = "[[rule]]\nanswer = {{ dialect = '{0}' }}\n[[rule]]\nwhen = {{ dialect = '{0}', stream = true }}\n"
+    assert read(text.format(other), tmp_path).rules() == read(text.format(name), tmp_path).rules()
+
+
+@pytest.mark.parametrize("key", ["answer", "when"])
+def test_a_dialect_that_does_not_exist_is_refused_at_the_start(key: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^there is no dialect `opnai`; did you mean `openai`\?$"):
+        read(f"[[rule]]\n{key} = {{ dialect = 'opnai' }}", tmp_path).rules()

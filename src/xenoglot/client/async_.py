@@ -62,10 +62,13 @@ class AsyncClient:
     Args:
         upstream: Where calls go: the name of a provider (`"anthropic"`), the base URL of a server
             (`"http://localhost:8000/v1"`, `"unix:///run/llama.sock"`), a backend, or a function that returns an async
-            context manager with a backend (`xenoglot.configured(...)`). Default: `None`, the embedded model.
+            context manager with a backend (`xenoglot.configured(...)`), or `"embedded"`, the embedded model. Default:
+            `None`, what the commands use: `XENOGLOT_UPSTREAM`, `XENOGLOT_CONFIG`, `./xenoglot.toml`, the user's
+            configuration file, and without any the embedded model.
 
     Keyword Args:
-        model: The model of calls that do not set one. Servers and providers need it here or in each call.
+        model: The model of calls that do not set one. Servers and providers need it here or in each call. Without an
+            upstream `None` is `XENOGLOT_MODEL`, or the first in the configuration file.
         dialect: The API of the upstream, like `"chat"`, `"responses"`, `"messages"` or `"gemini"`. `None` is `"chat"`
             for a URL and the provider's own otherwise.
         key: The API key of the server or provider.
@@ -87,7 +90,8 @@ class AsyncClient:
         world: Clock, random numbers and sleep of the retries, for tests.
 
     Raises:
-        ConfigurationError: The provider or dialect does not exist, the key is missing, or an option is not valid.
+        ConfigurationError: The provider or dialect does not exist, the key is missing, an option is not valid, or
+            `./xenoglot.toml` is not trusted.
         TypeError: An option has an unknown name.
     """
 

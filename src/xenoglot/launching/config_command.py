@@ -43,9 +43,9 @@ def show(options: Namespace, say: Callable[[str], None]) -> int:
     chosen = Namespace(**dict.fromkeys(_FLAGS), config=options.config, serves=True)
     model_selection.find_defaults(chosen, os.environ, Path())
     config = model_selection.config_of(chosen)
-    model = os.environ.get(model_selection.MODEL_VARIABLE)
+    model = os.environ.get(discovery.MODEL_VARIABLE)
     if chosen.upstream is None and model:
-        say(f"# model of ask, chat, agent, batch and run: {model} (${model_selection.MODEL_VARIABLE})")
+        say(f"# model of ask, chat, agent, batch and run: {model} (${discovery.MODEL_VARIABLE})")
     rows = [row for row in _rows(config, chosen, every=options.all) if options.all or row[1] != _DEFAULT]
     if not rows:
         say("# nothing is set: the embedded model answers")
@@ -73,8 +73,8 @@ def _rows(config: Config, chosen: Namespace, *, every: bool) -> Iterator[tuple[s
 def _variable(path: str) -> str | None:
     """Return the environment variable that sets a value if there is no file."""
     if path in {"upstreams.upstream.base_url", "upstreams.upstream.provider"}:
-        return model_selection.UPSTREAM_VARIABLE
-    return model_selection.MODEL_VARIABLE if path in {"models[0].name", "models[0].model"} else None
+        return discovery.UPSTREAM_VARIABLE
+    return discovery.MODEL_VARIABLE if path in {"models[0].name", "models[0].model"} else None
 
 
 def _provider(path: str, config: Config) -> str | None:
@@ -105,7 +105,7 @@ def _leaves(value: JSON, path: str = "") -> Iterator[tuple[str, JSON]]:
 def path(options: Namespace, say: Callable[[str], None]) -> int:
     """Print the path of the file that is used, or of the user's file if there is none."""
     del options
-    named = os.environ.get(model_selection.CONFIG_VARIABLE)
+    named = os.environ.get(discovery.CONFIG_VARIABLE)
     found = discovery.find_config(os.environ, Path())
     say(named or str(discovery.user_config(os.environ) if found is None else found.path.absolute()))
     return 0

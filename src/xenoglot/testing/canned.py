@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.dialect_registry import get, names
+from xenoglot.dialect_registry import canonical, get, names
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, Event, ReasoningDelta, TextDelta
@@ -144,6 +144,7 @@ def answers(dialect: str, **options: Unpack[AnswerOptions]) -> Answers:
     Raises:
         ConfigurationError: unknown dialect.
     """
+    dialect = canonical(dialect)
     settings = _AnswerSettings(**options)
     text, tool = settings.text, settings.tool
     texts = (text,) if isinstance(text, str) else tuple(text)

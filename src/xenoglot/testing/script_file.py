@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError
 from xenoglot.testing.canned import BROKEN, CUT, END, SILENT, answers, polyglot
 from xenoglot.testing.script import Headers, RequestMatcher, ScriptRule, Split, Step, Steps
@@ -78,7 +79,7 @@ class ScriptFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return the rules of the server.
 
         Raises:
-            ConfigurationError: the dialect of an answer does not exist.
+            ConfigurationError: a dialect does not exist.
         """
         return tuple(rule for row in self.rule for rule in _rules(row)) if self.rule else polyglot()
 
@@ -115,7 +116,10 @@ def read(text: str, folder: Path) -> ScriptFile:
 
 def _rules(row: RuleRow) -> tuple[ScriptRule, ...]:
     if row.answer is None:
-        return (ScriptRule(steps=row.steps, when=row.when, times=row.times, reads=row.reads),)
+        when = row.when
+        if when.dialect is not None:
+            when = replace(when, dialect=get(when.dialect).name)
+        return (ScriptRule(steps=row.steps, when=when, times=row.times, reads=row.reads),)
     ready = row.answer
     tool = None if ready.tool is None else (ready.tool.name, ready.tool.arguments)
     made = answers(ready.dialect, text=ready.text, reasoning=ready.reasoning, tool=tool, model=ready.model)

@@ -40,7 +40,10 @@ BackendOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
 """Opens a backend, and closes it on exit."""
 
 Upstream: TypeAlias = str | Backend | BackendOpener | None
-"""A provider's name, a base URL, a backend, a function that opens one; or `None`: the embedded model."""
+"""A provider's name, a base URL, `embedded`, a backend, a function that opens one; `None`: see `default_upstream`."""
+
+EMBEDDED = "embedded"
+"""Name of the embedded model as an upstream."""
 
 NO_KEY = "no key was sent; pass `key=` or `key_env=`"
 """Advice about a 401 without a key."""

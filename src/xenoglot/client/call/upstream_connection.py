@@ -12,7 +12,8 @@ from xenoglot.backends.http.proxies import proxy_for
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.backends.wrappers.emulate import read_as
 from xenoglot.backends.wrappers.emulation_settings import Emulation
-from xenoglot.client.call.open_upstream import Address, address_of, embedded
+from xenoglot.client.call.default_upstream import default_upstream
+from xenoglot.client.call.open_upstream import EMBEDDED, Address, address_of, embedded
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.text.registry import AUTO, OFF, names
 
@@ -37,6 +38,10 @@ class ClientUpstream:
     def __init__(self, upstream: Upstream, options: UpstreamOptions) -> None:
         """Raise `ConfigurationError` for an upstream that cannot be called."""
         _check(upstream, options)
+        if upstream is None:
+            upstream, options = default_upstream(options)
+        elif upstream == EMBEDDED:
+            upstream = None
         self.address: Address | None = address_of(upstream, options) if isinstance(upstream, str) else None
         if self.address is None and any(value is not None for value in _server_options(options)):
             raise ConfigurationError("`dialect`, keys, `headers` and `settings` are of servers: name one, or its URL")

@@ -1,4 +1,4 @@
-"""Finds the configuration file if none is named: `./xenoglot.toml`, then `xenoglot/config.toml` of the user.
+"""Finds the server if none is named: variables, then `./xenoglot.toml`, then `xenoglot/config.toml` of the user.
 
 A file in the current directory may come with a cloned repository, and its owner is then the user who cloned it. Such a
 file may name providers and servers on this machine. Anything that sends keys or prompts to other hosts, opens files or
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xenoglot.model.json import JSON, JSONObject
+
+UPSTREAM_VARIABLE, MODEL_VARIABLE, CONFIG_VARIABLE = "XENOGLOT_UPSTREAM", "XENOGLOT_MODEL", "XENOGLOT_CONFIG"
 
 LOCAL_NAME = "xenoglot.toml"
 USER_NAME = "config.toml"
@@ -53,6 +55,37 @@ class FoundConfig(NamedTuple):
 
     path: Path
     local: bool
+
+
+class DefaultServer(NamedTuple):
+    """What is used if no server is named: an upstream, or a configuration file; if neither, the embedded model.
+
+    `found` is set if nobody named the file. `model` is the one to request.
+    """
+
+    upstream: str | None = None
+    config: str | None = None
+    found: FoundConfig | None = None
+    model: str | None = None
+
+
+def default_server(environ: Mapping[str, str], folder: Path, model: str | None) -> DefaultServer:
+    """Return the first that names a server: `XENOGLOT_UPSTREAM`, `XENOGLOT_CONFIG`, files, a `model` `PROVIDER/MODEL`.
+
+    Raises:
+        ConfigurationError: `./xenoglot.toml` needs to be trusted.
+    """
+    if upstream := environ.get(UPSTREAM_VARIABLE):
+        return DefaultServer(upstream=upstream, model=model)
+    if path := environ.get(CONFIG_VARIABLE):
+        return DefaultServer(config=path, model=model)
+    if (found := find_config(environ, folder)) is not None:
+        check_found(found, environ)
+        return DefaultServer(config=str(found.path), found=found, model=model)
+    provider, slash, name = (model or "").partition("/")
+    if slash and name and provider in catalog.names():
+        return DefaultServer(upstream=provider, model=name)
+    return DefaultServer(model=model)
 
 
 def find_config(environ: Mapping[str, str], folder: Path) -> FoundConfig | None:
