@@ -76,7 +76,8 @@ async def test_a_refused_connection_is_one_line() -> None:
         url = wire.url
     with pytest.raises(FailureError) as caught:
         await run_probe(ProbeOptions(base_url=url), patience=9.0)
-    assert str(caught.value) == f"{url}: no connection to the upstream: Connection refused"
+    assert str(caught.value) == f"cannot connect to {url}: connection refused; is the server running?"
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError)
 
 
 @leakless

@@ -10,11 +10,13 @@ import msgspec
 
 from xenoglot.backends.http.client import Deadlines, Transport, TransportError
 from xenoglot.backends.redaction import MASK, SHORTEST, Redactor
+from xenoglot.backends.remote.operator_messages import OperatorMessages
+from xenoglot.backends.remote.upstream_errors import cause_of, unreachable
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.urls import endpoint
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
-from xenoglot.errors import FailureError
+from xenoglot.errors import failure_error
 from xenoglot.model.failure import Failure, kind_of_status
 from xenoglot.policy.failure_policy import judge
 from xenoglot.providers.probe.exchange import ProbeResponse
@@ -88,6 +90,7 @@ class _Shell:
         self._say = say
         self._socket_path = socket_path
         self._reached = False
+        self._messages = OperatorMessages(base_url, base_url, Redactor((key,)))
 
     async def drive(self, options: ProbeOptions) -> Report:
         """Hold the conversation."""
@@ -129,7 +132,7 @@ class _Shell:
                         return ProbeResponse(status=status, headers=headers, problem="an answer without end")
         except TransportError as error:
             if not self._reached:
-                raise FailureError(Failure(kind="upstream", message=f"{self._base_url}: {error}")) from None
+                raise failure_error(self._messages.unanswered(unreachable(error))) from cause_of(error)
             return ProbeResponse(
                 status=status, headers=headers, body=self._without_key(b"".join(pieces)), problem=str(error)
             )
