@@ -215,7 +215,7 @@ class BudgetMachine(RuleBasedStateMachine):
         self.connection.close()
 
 
-class TestBudgetMachine(BudgetMachine.TestCase):  # type: ignore[misc]  hypothesis has no types for it
+class TestBudgetMachine(BudgetMachine.TestCase):  # type: ignore[misc,valid-type]  # hypothesis has no types for it
     """The machine, run."""
 
     settings = settings(max_examples=20, stateful_step_count=20, deadline=None)

@@ -43,14 +43,11 @@ def build_keyring(config: Config) -> Keyring:
     for variable in config.keys.env:
         for name, key in _numbered(variable, config.secrets[variable].split()):
             found.setdefault(digest_of(key), _without_tenant(key, name))
-    for variable in config.keys.admin_env:
-        for name, key in _numbered(variable, config.secrets[variable].split()):
-            digest = digest_of(key)
-            found[digest] = replace(found.get(digest, replace(_without_tenant(key, name), uses=False)), admin=True)
-    for variable in config.keys.viewer_env:
-        for name, key in _numbered(variable, config.secrets[variable].split()):
-            digest = digest_of(key)
-            found[digest] = replace(found.get(digest, replace(_without_tenant(key, name), uses=False)), viewer=True)
+    for role, variables in (("admin", config.keys.admin_env), ("viewer", config.keys.viewer_env)):
+        for variable in variables:
+            for name, key in _numbered(variable, config.secrets[variable].split()):
+                client = found.get(digest_of(key)) or replace(_without_tenant(key, name), uses=False)
+                found[digest_of(key)] = replace(client, **{role: True})
     return Keyring(clients=found.items())
 
 
