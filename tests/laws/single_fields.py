@@ -12,6 +12,7 @@ from xenoglot.model.request import (
     Message,
     OutputFormat,
     Prompt,
+    ProviderDefinition,
     Sampling,
     Thinking,
     Tool,
@@ -39,6 +40,9 @@ VALUES: Mapping[Hint, tuple[object, ...]] = {
         OutputFormat(kind="text"),
         OutputFormat(kind="json"),
         OutputFormat(kind="json_schema", schema=SCHEMA),
+    ),
+    ProviderDefinition: (
+        ProviderDefinition(dialect="messages", kind="bash_20250124", fields={"type": "bash_20250124", "name": "f"}),
     ),
     Prompt: (Prompt(texts=("Other",)),),
     Sampling: (),

@@ -19,6 +19,7 @@ from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.prompt_echo import made_here
+from xenoglot.codec.requests.provider_tools import as_functions
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
 from xenoglot.engine.decoding.completion_stream import RESPONSE_FIELDS, CompletionContext, CompletionDecoder, unspoken
@@ -248,7 +249,7 @@ class Engine:
         return made_here(dialect, {field: self._fingerprint}) if field else None
 
     async def _job(self, call: Call) -> _Job:
-        request, sampling = call.request, call.request.sampling
+        request, sampling = as_functions(call.request, call.losses), call.request.sampling
         check_tools(request, "")
         timed = wants_timings(fields_of(request))
         timings = timings_field(call.dialect) if timed else ""

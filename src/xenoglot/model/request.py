@@ -45,6 +45,20 @@ class Message(Struct, frozen=True, kw_only=True):
     __repr__ = short_repr
 
 
+class ProviderDefinition(Struct, frozen=True, kw_only=True):
+    """The definition of a tool by a provider, whose models know it by `kind` (`bash_20250124`); the client runs it.
+
+    `fields` is the tool as `dialect` writes it. The name, description and schema of the tool around it are those that
+    the provider publishes: with them it is a function for every other model.
+    """
+
+    dialect: str
+    kind: str
+    fields: JSONObject
+
+    __repr__ = short_repr
+
+
 class Tool(Struct, frozen=True, kw_only=True):
     """Definition of a tool that the client runs. For typed functions, use `xenoglot.tool`.
 
@@ -56,6 +70,7 @@ class Tool(Struct, frozen=True, kw_only=True):
         kind: `"function"` (one JSON object) or `"custom"` (free text). Default: `"function"`.
         format: The grammar of the text of a `custom` tool, as the dialect writes it.
         namespace: Its namespace, in dialects with namespaces.
+        definition: The provider's own definition of it, for a tool that a provider defines.
         cache: Marks the prompt up to here for the provider's cache.
         extra: Fields that only their own dialect has.
 
@@ -73,6 +88,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     kind: Literal["function", "custom"] = "function"
     format: JSON = None
     namespace: str | None = None
+    definition: ProviderDefinition | None = None
     cache: CacheMark | None = None
     extra: Extra | None = None
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.call_ids import nine_character_ids
+from xenoglot.codec.requests.provider_tools import as_functions
 from xenoglot.errors import WireError
 from xenoglot.model.content import File, Image, Nested, Opaque, Remote, Text, ToolResult
 from xenoglot.model.request import Message, ToolChoice
@@ -67,6 +68,7 @@ def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Re
         WireError: all the tools are such that another server would run.
     """
     check_tools(request, dialect)
+    request = as_functions(request, losses, dialect)
     if not target.tools:
         request = _without_tools(request, losses)
     request = _choice(request, target, losses)

@@ -8,6 +8,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespace_of
+from xenoglot.dialects.messages.client_tools import encode_client_tool
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.model.request import Tool
 
@@ -61,6 +62,8 @@ def _server_tool(tool: Opaque, where: str, losses: Losses) -> list[JSONObject]:
 
 
 def _encode_tool(tool: Tool, where: str, parts: PartEncoder, losses: Losses, *, home: bool) -> JSONObject:
+    if tool.definition is not None and tool.definition.dialect == NAME:
+        return encode_client_tool(tool, tool.definition, where, losses, home=home)
     if tool.kind == "custom":
         tool = as_function(tool, where, losses)
     own: JSONObject = {"name": parts.tool_name(tool.name, tool.namespace, where)}

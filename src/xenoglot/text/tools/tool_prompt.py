@@ -18,6 +18,7 @@ from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.custom_tools import wrap_custom
 from xenoglot.codec.requests.names import namespace_of, qualified
+from xenoglot.codec.requests.provider_tools import as_functions
 from xenoglot.model.content import Audio, File, Image, Opaque, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
 from xenoglot.text.syntax import ToolPromptSyntax
@@ -62,7 +63,7 @@ def told(request: Request, syntax: Syntax, losses: Losses) -> Request:
         return request
     check_tools(request, _OURS)
     teller = _Teller(syntax, losses)
-    request = wrap_custom(request, losses)
+    request = wrap_custom(as_functions(request, losses), losses)
     history = enumerate(_in_order(request.messages))
     messages = [turn for index, message in history for turn in teller.turns(message, index)]
     system = teller.system(request)

@@ -121,9 +121,13 @@ class PlainWriter(Struct, frozen=True):
         """Return a function whose schema is of an object and says so; `None` for any other tool."""
         schema = tool.parameters
         plain = tool.kind == "function" and tool.cache is None and tool.strict is None and silent(tool.extra, NAME)
-        if not plain or tool.description is None or tool.namespace is not None or not self._keeps_name(tool.name):
+        if not plain or tool.description is None or tool.namespace is not None or tool.definition is not None:
             return None
-        if not isinstance(schema, dict) or (not self.home and schema.get("type") != "object"):
+        if (
+            not self._keeps_name(tool.name)
+            or not isinstance(schema, dict)
+            or (not self.home and schema.get("type") != "object")
+        ):
             return None
         return {"name": tool.name, "description": tool.description, "input_schema": schema}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
+from xenoglot.dialects.messages.client_tools import CLIENT_TOOLS, decode_client_tool
 from xenoglot.dialects.messages.extras import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import STRING, plain_message, plain_tool
 from xenoglot.dialects.messages.part_decoder import BILLING_HEADER, decode_parts
@@ -189,8 +190,10 @@ def _decode_message(value: JSON, path: str) -> Message:
 
 
 def _decode_tool(reader: Reader) -> Tool | Opaque:
-    """Read one tool; one with a `type` of its own is run by the server, or known to it, and stays as it is."""
+    """Read one tool; one with a `type` that we do not know is run by the server, and stays as it is."""
     kind = reader.take("type", str)
+    if kind is not None and (published := CLIENT_TOOLS.get(kind)) is not None:
+        return decode_client_tool(reader, kind, published)
     if kind not in (None, "custom"):
         reader.rest()["type"] = kind
         return Opaque(dialect=NAME, data=reader.rest())
