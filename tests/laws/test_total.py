@@ -54,6 +54,9 @@ PLACES = {
         lambda value: HI if value == Thinking() else replace(HI, thinking=value),
         {"display": ("omitted", "summarized"), "summary": ("auto", "detailed")},
     ),
+    "Tool": Place(
+        "$.tools[0]", Tool(name="f", parameters=SCHEMA), lambda value: replace(HI, tools=(value,)), {"kind": ()}
+    ),
     "ToolChoice": Place(
         "$.tool_choice",
         ToolChoice(mode="auto"),
@@ -82,6 +85,10 @@ NEUTRAL: dict[tuple[str, str], str] = {
     (r"OutputFormat\.strict=False", "chat|responses"): "written as false where the schema is not closed",
     (r"OutputFormat\.strict=.*", "embedded"): "decides on schemas that cannot be held, and this one can",
     (r"OutputFormat\.name='x'", "embedded"): "a label of the schema, for the client's own use",
+    (r"Tool\.format=.*", ANYWHERE): "the grammar of a free-text tool; this one is a function",
+    (r"Tool\.strict=False", ANYWHERE): "the default where the dialect has no such field, or writes it",
+    (r"Tool\.strict=True", "embedded"): "arguments are held to the schema in any case",
+    (r"Tool\..*", "engine with a tokenizer"): "its template shows the number of tools alone",
     (r"Sampling\.logprobs=False", ANYWHERE): "the default",
     (r"Sampling\.stop=.*", OWN): "the backend ends the answer itself",
     (r"Thinking\.(mode='disabled'|effort='none')", f"embedded|{PROMPTED}|engine with a tokenizer"): (
@@ -139,7 +146,9 @@ def is_silent(path: str, before: Outcome, after: Outcome) -> bool:
 
 
 def place_of(loss: Loss) -> str:
-    """Return the path of what was lost."""
+    """Return the path of what was lost: a field, or the whole tool that it is of."""
+    if loss.what == "tool":
+        return loss.where
     return f"{loss.where}.{loss.what}"
 
 

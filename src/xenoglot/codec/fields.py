@@ -255,13 +255,13 @@ class Fields:
             key = getattr(context.target, server_key) or key
         body[key] = value
 
-    def note_unsupported(self, value: Struct, losses: Losses) -> None:
-        """Record each field of `value` that is set, requests something and is not supported."""
+    def note_unsupported(self, value: Struct, losses: Losses, where: str | None = None) -> None:
+        """Record each field of `value` that is set, requests something and is not supported; `where` of one of many."""
         if not self.unsupported or (given := self._values(value)) == self._unset:
             return
         for name, one, unset, neutral in zip(self.unsupported, given, self._unset, self._neutral):  # noqa: B905  as above
             if one != unset and one != neutral:  # noqa: PLR1714  a tuple costs more
-                losses.dropped(self._where, name, self._texts.no_field)
+                losses.dropped(where or self._where, name, self._texts.no_field)
 
     def documented(self, prefix: str = "") -> Iterator[FieldSummary]:
         """Yield each row for the documentation, its names on the wire with `prefix` in front."""

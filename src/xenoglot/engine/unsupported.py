@@ -11,7 +11,7 @@ from xenoglot.engine.extras import unknown_fields
 from xenoglot.engine.prompting.prompt import strings
 from xenoglot.engine.prompting.text_turns import ENGINE
 from xenoglot.engine.sampling import SUPPORTED
-from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
+from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,14 @@ _OUTPUT: Final = Fields(
     ("kind", "schema", "strict", "name"),
     texts=FieldTexts("the model is shown the schema alone"),
 )
+_TOOL: Final = Fields(
+    Tool,
+    "$.tools",
+    ("name", "description", "parameters", "strict", "kind", "format", "namespace", "definition"),
+    texts=FieldTexts("the model is shown the name, the description and the schema alone"),
+)
+"""`strict`: arguments are held to the schema in any case."""
+
 _THINKING: Final = Fields(
     Thinking,
     "$.thinking",
@@ -68,6 +76,9 @@ def note_losses(request: Request, losses: Losses, *heeded: str) -> None:
         _OUTPUT.note_unsupported(request.output, losses)
     if request.thinking is not None:
         _THINKING.note_unsupported(request.thinking, losses)
+    for index, tool in enumerate(request.tools):
+        if isinstance(tool, Tool):
+            _TOOL.note_unsupported(tool, losses, f"$.tools[{index}]")
     for name in ("tool_choice", "parallel_tool_calls"):
         if not request.tools and getattr(request, name) is not None:
             losses.dropped("$", name, "there are no tools")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.backends.local_models.unsupported import NAME
+from xenoglot.backends.local_models.unsupported import NAME, report_tool
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.requests.adapt_request import fold_system
+from xenoglot.codec.requests.names import qualified
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Opaque,
@@ -73,7 +74,9 @@ class TemplateMessage(Struct, frozen=True, kw_only=True):
         """Return it as templates take it (https://huggingface.co/docs/transformers/chat_templating)."""
         message: JSONObject = {"role": self.role, "content": self.text}
         if self.calls:
-            message["tool_calls"] = [call_message(call.id, call.name, _arguments(call)) for call in self.calls]
+            message["tool_calls"] = [
+                call_message(call.id, qualified(call.name, call.namespace), _arguments(call)) for call in self.calls
+            ]
         if self.reasoning:
             message["reasoning_content"] = self.reasoning
         if self.result is not None:
@@ -115,12 +118,13 @@ def tools_of(request: Request, losses: Losses) -> list[JSONObject]:
         if isinstance(tool, Opaque):
             losses.dropped(f"$.tools[{index}]", "tool", "only a server runs it")
         elif not names or tool.name in names:
+            report_tool(tool, f"$.tools[{index}]", losses)
             told.append(_tool(tool))
     return told
 
 
 def _tool(tool: Tool) -> JSONObject:
-    function: JSONObject = {"name": tool.name, "description": tool.description or ""}
+    function: JSONObject = {"name": qualified(tool.name, tool.namespace), "description": tool.description or ""}
     parameters = tool.parameters if tool.kind == "function" else _FREE_TEXT
     return {"type": "function", "function": function | {"parameters": parameters or _NOTHING}}
 
@@ -158,7 +162,7 @@ class _Reading:
 
     def __init__(self, request: Request, form: ConversationFormat, losses: Losses) -> None:
         parts = (part for message in request.messages for part in message.content)
-        self._names = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+        self._names = {part.id: qualified(part.name, part.namespace) for part in parts if isinstance(part, ToolCall)}
         self._form = form
         self._losses = losses
         self._texts = TextReader(NAME, "the model", losses, self._call)
@@ -200,7 +204,8 @@ class _Reading:
 
     def _call(self, call: ToolCall, where: str) -> str:
         self._losses.approximated(where, "tool call", "told in words")
-        return f"<tool_call>\n{to_text({'name': call.name, 'arguments': _arguments(call)})}\n</tool_call>"
+        name = qualified(call.name, call.namespace)
+        return f"<tool_call>\n{to_text({'name': name, 'arguments': _arguments(call)})}\n</tool_call>"
 
 
 def _result_text(name: str | None, text: str, *, failed: bool) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.fields import CORE, STATELESS, Fields, FieldTexts
 from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.encode_context import stateless
+from xenoglot.codec.requests.provider_tools import as_function
 from xenoglot.errors import WireError
-from xenoglot.model.request import Request, Thinking
+from xenoglot.model.request import Request, Thinking, Tool
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
@@ -18,6 +19,12 @@ NAME: Final = "own"
 
 _REQUEST: Final = Fields(
     Request, "$", (*CORE, "thinking"), neutral=STATELESS, texts=FieldTexts("the model has no such setting")
+)
+_TOOL: Final = Fields(
+    Tool,
+    "$.tools",
+    ("name", "description", "parameters", "kind", "namespace", "definition"),
+    texts=FieldTexts("the model is told the name, the description and the schema alone"),
 )
 _THINKING: Final = Fields(
     Thinking,
@@ -63,6 +70,13 @@ def report_tools(request: Request, losses: Losses) -> None:
         losses.dropped(f"$.tools[{index}]", "tool", "the model is told of none")
     if choice is not None and choice.names:
         losses.dropped("$.tool_choice", "names", "the model is told of no tools")
+
+
+def report_tool(tool: Tool, where: str, losses: Losses) -> None:
+    """Record what the model is not told of a tool, and that one of a provider is a function for it."""
+    losses.carry(tool.extra, where, NAME)
+    _TOOL.note_unsupported(tool, losses, where)
+    as_function(tool, where, losses)
 
 
 def wants_thinking(thinking: Thinking | None) -> bool | None:
