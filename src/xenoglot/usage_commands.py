@@ -117,7 +117,7 @@ def _list(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         since=_since(options),
         tenant=options.tenant,
         model=options.model,
-        failed=options.failed,
+        failed=options.failed or None,
         limit=options.limit,
     )
     found = _read(options, queries.requests(which))

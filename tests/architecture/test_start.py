@@ -50,6 +50,7 @@ def usual() -> set[str]:
         pytest.param(
             ("xenoglot.gateway.process.supervisor", "xenoglot.gateway.process.worker"), id="several-processes"
         ),
+        pytest.param(("xenoglot.gateway.admin",), id="administration"),
         pytest.param(("xenoglot.providers.probe.runner", "xenoglot.testing"), id="other-commands"),
         pytest.param(("sqlite3", "asyncpg", "redis"), id="databases"),
         pytest.param(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
 
@@ -102,8 +103,9 @@ async def _stream(ctx: RequestContext, stream: EventStream) -> None:
     record.begin(200)
     await exchange.start(200, [("content-type", EVENT_STREAM), *record.headers(), NO_STORE])
     if exchange.method != "HEAD":
-        async for frame in stream.frames:
-            await exchange.write(frame)
+        async with aclosing(stream.frames) as frames:
+            async for frame in frames:
+                await exchange.write(frame)
     await exchange.end()
 
 

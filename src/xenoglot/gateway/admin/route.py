@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -76,9 +76,9 @@ class RawBody(Struct, frozen=True):
 
 
 class EventStream(Struct, frozen=True):
-    """A body of server-sent events, sent as they come until the iterator ends."""
+    """A body of server-sent events, sent as they come until the generator ends."""
 
-    frames: AsyncIterator[bytes]
+    frames: AsyncGenerator[bytes]
 
 
 AdminResult: TypeAlias = "Struct | JSONObject | RawBody | EventStream"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.gateway.admin.endpoint import AdminEndpoint
+from xenoglot.gateway.admin.requests import RequestRoutes
 from xenoglot.gateway.admin.usage import UsageRoutes
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
     """Return the routes of the administration."""
-    return (*UsageRoutes(services).routes(),)
+    parts = (UsageRoutes(services), RequestRoutes(services))
+    return tuple(route for part in parts for route in part.routes())
 
 
 def admin_endpoint(services: AdminServices) -> AdminEndpoint:

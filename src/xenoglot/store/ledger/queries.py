@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from xenoglot.store.ledger.rows import COLUMNS, RequestRow
-from xenoglot.store.ledger.tables import COUNTS
+from xenoglot.store.ledger.rows import COLUMNS, FIRST_FAILED_STATUS, RequestRow
+from xenoglot.store.ledger.tables import COUNTS, ENDED
 from xenoglot.store.queries import RowStatement, Statement
 
 if TYPE_CHECKING:
@@ -54,9 +54,19 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
     """Which requests are meant, newest first; `before` continues after the request with this time and id."""
 
     since: float = 0.0
+    until: float | None = None
     tenant: str | None = None
+    key: str | None = None
     model: str | None = None
-    failed: bool = False
+    upstream: str | None = None
+    dialect: str | None = None
+    session: str | None = None
+    trace: str | None = None
+    status: int | None = None
+    failed: bool | None = None
+    """Whether they failed; `None` for both."""
+    lossy: bool = False
+    """Only those that lost something in translation."""
     before: tuple[float, str] | None = None
     limit: int = 50
 
@@ -122,15 +132,7 @@ def usage(
 
 def requests(which: RequestFilter) -> Steps[list[RequestRow]]:
     """Return requests, the newest first."""
-    conditions, bound = ["at >= $1"], [which.since]
-    values: list[Value] = [*bound]
-    for name in ("tenant", "model"):
-        wanted = getattr(which, name)
-        if wanted is not None:
-            values.append(wanted)
-            conditions.append(f"{name} = ${len(values)}")
-    if which.failed:
-        conditions.append("(failure IS NOT NULL OR status >= 400)")
+    conditions, values = _conditions(which)
     if which.before is not None:
         values += which.before
         at, name = f"${len(values) - 1}", f"${len(values)}"
@@ -141,6 +143,59 @@ def requests(which: RequestFilter) -> Steps[list[RequestRow]]:
         values,
     )
     return [_request(row) for row in rows]
+
+
+def ended(which: RequestFilter, after: tuple[float, str]) -> Steps[list[RequestRow]]:
+    """Return requests that ended after the one with this time of its end and this id, the first to end first."""
+    conditions, values = _conditions(which)
+    values += (*after, MOST_REQUESTS)
+    end, name, most = (f"${len(values) - place}" for place in (2, 1, 0))
+    rows = yield Statement(
+        f"SELECT {', '.join(COLUMNS)} FROM request WHERE {' AND '.join(conditions)}"  # noqa: S608  constants
+        f" AND {ENDED} >= {end} AND ({ENDED} > {end} OR id > {name}) ORDER BY {ENDED}, id LIMIT {most}",
+        values,
+    )
+    return [_request(row) for row in rows]
+
+
+def _conditions(which: RequestFilter) -> tuple[list[str], list[Value]]:
+    """Return the conditions of a filter, with the values that they bind."""
+    conditions: list[str] = []
+    bound: list[Value] = []
+    if which.since:
+        bound.append(which.since)
+        conditions.append("at >= $1")
+    if which.until is not None:
+        bound.append(which.until)
+        conditions.append(f"at < ${len(bound)}")
+    for name in ("tenant", "key", "model", "upstream", "dialect", "session", "trace", "status"):
+        wanted = getattr(which, name)
+        if wanted is not None:
+            bound.append(wanted)
+            conditions.append(f"{name} = ${len(bound)}")
+    if which.failed is not None:
+        failure = f"(failure IS NOT NULL OR COALESCE(status, 0) >= {FIRST_FAILED_STATUS})"
+        conditions.append(failure if which.failed else f"NOT {failure}")
+    if which.lossy:
+        conditions.append("losses > 0")
+    return conditions or ["1 = 1"], bound
+
+
+class CapturePart(Struct, frozen=True, kw_only=True):
+    """A body of a request that was captured, without its content: which it is, its media type, and until when."""
+
+    part: str
+    media: str
+    bytes: int
+    expires: float
+
+
+def captured(request: str) -> Steps[list[CapturePart]]:
+    """Return the bodies that were captured of a request."""
+    rows = yield Statement(
+        "SELECT part, media, LENGTH(body), expires FROM capture WHERE request = $1 ORDER BY part", (request,)
+    )
+    return [CapturePart(part=row[0], media=row[1], bytes=row[2], expires=row[3]) for row in rows]
 
 
 def request(name: str) -> Steps[RequestRow | None]:

@@ -56,6 +56,11 @@ class RequestRow(Struct, frozen=True, kw_only=True):
         return int(self.at // HOUR) * HOUR
 
     @property
+    def ended(self) -> float:
+        """When it ended, in Unix seconds."""
+        return self.at + self.total_ms / 1000.0
+
+    @property
     def failed(self) -> bool:
         """Whether the client got no whole answer."""
         return self.failure is not None or (self.status or 0) >= FIRST_FAILED_STATUS

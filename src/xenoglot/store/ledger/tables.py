@@ -23,6 +23,9 @@ COUNTS: Final = (
 """Columns of counts, of a request and of an hour. `extra_` are tokens of calls that the provider made for the
 answer and reports apart from it; cached tokens are in `input`, reasoning is in `output`."""
 
+ENDED: Final = "(at + total_ms / 1000.0)"
+"""When a request ended, in Unix seconds."""
+
 _COUNT_COLUMNS: Final = ", ".join(f"{name} BIGINT" for name in COUNTS)
 _SUM_COLUMNS: Final = ", ".join(f"{name} BIGINT NOT NULL" for name in COUNTS)
 
@@ -60,6 +63,7 @@ TABLES: Final = (
     """,
     "CREATE INDEX request_at ON request (at)",
     "CREATE INDEX request_tenant ON request (tenant, at)",
+    f"CREATE INDEX request_ended ON request ({ENDED})",
     f"""
     CREATE TABLE usage_hour (
         hour BIGINT NOT NULL,
