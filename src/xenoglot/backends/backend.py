@@ -25,8 +25,9 @@ class Call(Struct, frozen=True, kw_only=True):
     """One request on its way to a backend.
 
     `body` is the request as the client wrote it in `dialect`, for a backend of the same dialect; `None` if it
-    must not be passed through. `headers` are the client's that an upstream may see. `key` is the index of the
-    upstream's key to use. `size` is that of the client's body in bytes, 0 without one.
+    must not be passed through. `headers` are the client's that an upstream of the same dialect may see, `trace` those
+    with the context of its trace. `key` is the index of the upstream's key to use. `size` is that of the client's body
+    in bytes, 0 without one.
     """
 
     request: Request
@@ -36,6 +37,7 @@ class Call(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     key: int = 0
     size: int = 0
+    trace: tuple[tuple[str, str], ...] = ()
 
 
 class EventAnswer(Struct, kw_only=True):

@@ -36,8 +36,8 @@ class OperationCall(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
     """One request of an operation on its way to a backend.
 
     `body` is the request as the client wrote it in `form`, for a server with the same form; `headers` are those of the
-    client that a server of `dialect` may see. `key` is that of a `Call`. With `bytes_pass` the caller forwards a result
-    in its own form as bytes, and most of it need not be decoded.
+    client that a server of `dialect` may see. `key` and `trace` are those of a `Call`. With `bytes_pass` the caller
+    forwards a result in its own form as bytes, and most of it need not be decoded.
     """
 
     request: Asked
@@ -48,6 +48,7 @@ class OperationCall(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     key: int = 0
     bytes_pass: bool = False
+    trace: tuple[tuple[str, str], ...] = ()
 
 
 class OperationResult(Protocol[Result_co]):

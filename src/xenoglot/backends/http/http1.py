@@ -101,6 +101,11 @@ class PreparedRequest(msgspec.Struct, frozen=True):
             head = self.start + b"\r\n"
         return HTTPRequest(self.method, self.origin, head, body)
 
+    def with_fields(self, fields: Sequence[tuple[str, str]]) -> PreparedRequest:
+        """The same with further `fields`, whose names and values are known to be valid."""
+        lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
+        return PreparedRequest(self.method, self.origin, self.start + lines.encode("latin-1"))
+
 
 def prepare(
     method: str, url: str, headers: Sequence[tuple[str, str]], socket_path: str | None = None

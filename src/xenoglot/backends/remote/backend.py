@@ -46,7 +46,7 @@ from xenoglot.model.fold import Folder, unfold
 from xenoglot.policy.cache_marks import with_cache_marks
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.backends.http.client import Transport, UpstreamResponse
@@ -85,8 +85,9 @@ class Remote:
     `authorize` returns the headers with a key, if they are not those of the dialect. `candid` is whether callers own
     the key: then they get the server's errors about it unchanged. With `socket_path` it is at a unix
     socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual. Clients of a dialect
-    that the server `also` speaks are answered in that. `key_source` (`$NAME`) and `no_key` are for messages about a key
-    that is refused or missing. With `marks_prompts` prompts without cache marks get some.
+    that the server `also` speaks are answered in that. It gets those headers of a client's trace that `trace` names.
+    `key_source` (`$NAME`) and `no_key` are for messages about a key that is refused or missing. With `marks_prompts`
+    prompts without cache marks get some.
     """
 
     def __init__(  # noqa: PLR0913  one argument per setting of an upstream
@@ -104,6 +105,7 @@ class Remote:
         socket_path: str | None = None,
         most_values: int = MOST_VALUES,
         also: Sequence[ExtraDialect] = (),
+        trace: Collection[str] = (),
         key_source: str = "",
         no_key: str = UNSET_KEY,
         marks_prompts: bool = False,
@@ -117,6 +119,7 @@ class Remote:
         self._url = endpoint(base_url, dialect.path)
         self._transport = transport
         fixed, shown = headers or {}, authorize or dialect.authorize
+        self._trace = frozenset(trace).difference(name.lower() for name in fixed)
         self._heads = RequestHeads([shown(key) for key in keys or (None,)], fixed, socket_path)
         redact = Redactor((*keys, *fixed.values()))
         where = base_url if socket_path is None else f"unix://{socket_path}"
@@ -434,7 +437,10 @@ class Remote:
 
     def _request(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> HTTPRequest:
         passthrough_request = call.headers if call.dialect == self._dialect.name else ()
-        return self._heads.post(url, call.key, accept, passthrough_request).request(body)
+        head = self._heads.post(url, call.key, accept, passthrough_request)
+        if call.trace and (trace := [field for field in call.trace if field[0] in self._trace]):
+            head = head.with_fields(trace)
+        return head.request(body)
 
     async def _complete_answer(self, reply: UpstreamResponse, call: Call, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""

@@ -118,6 +118,8 @@ class FastPath:
             return None
         if hold.key:
             call = replace(call, key=hold.key)
+        if record.trace_context is not None or record.spans is not None:
+            call = record.traced(call)
         recorder = None if keeper is None else Recorder(keeper, entry.client.owner, ahead.route.backend, call.request)
         attempt = Attempt(hold, ahead.remote, call, composed, recorder)
         return PushRelay(exchange, ctx, self._services, asking, attempt)

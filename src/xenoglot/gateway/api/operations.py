@@ -87,6 +87,7 @@ class OperationEndpoint(Struct, frozen=True):
         body, value = await self._read(form, ctx)
         request = await offload(len(body), lambda: form.decode_request(value))
         record.asked(request.model, stream=False)
+        record.operation = operation.name
         select = models.embedding_plan if operation.embeds else models.plan
         plan = select(request.model, dialect.default_tag, client=ctx.client)
         call: AnyCall = OperationCall(
@@ -135,7 +136,8 @@ async def operate(services: UpstreamServices, demand: Demand, call: AnyCall) -> 
         handler = need_handler(models.backend(route), operation, call.request.model)
         call.losses.rewind(0)
         demand.record.routed(route)
-        return await handler(replace(call, request=operation.with_model(call.request, route.model), key=key))
+        asked = operation.with_model(call.request, route.model)
+        return await handler(replace(call, request=asked, key=key, trace=demand.record.trace_headers()))
 
     able = [route for route in plan.routes if handler_of(models.backend(route), operation) is not None]
     routes = able or plan.routes
@@ -246,7 +248,8 @@ class CountEndpoint(Struct, frozen=True):
             call.losses.rewind(0)
             ctx.record.routed(route)
             key = services.dispatcher.ward.of(route).keys.earliest_index()
-            asked = replace(call, request=replace(request, model=route.model), key=key)
+            trace = ctx.record.trace_headers()
+            asked = replace(call, request=replace(request, model=route.model), key=key, trace=trace)
             try:
                 return await preserving(services, route, ctx.dialect.name, ctx.client.owner).count(asked)
             except FailureError as error:

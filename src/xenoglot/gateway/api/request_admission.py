@@ -14,6 +14,7 @@ from xenoglot.gateway.auth.request_checks import Rejection, check_host, check_me
 from xenoglot.gateway.endpoint.request_context import Admission, RequestContext, shows_key
 from xenoglot.gateway.endpoint.responses import fail
 from xenoglot.gateway.endpoint.routes import NOTHING, USUAL_DIALECT
+from xenoglot.gateway.observability.trace_context import read_trace_context
 from xenoglot.gateway.upstream.call import passed_on
 from xenoglot.model.failure import Failure
 from xenoglot.policy.auth_throttle import source_of
@@ -68,6 +69,7 @@ class RequestAdmission:
         """
         exchange, record = ctx.exchange, ctx.record
         method = exchange.method
+        record.trace_context = read_trace_context(exchange.headers)
         row = rows.get(method) or (rows.get("GET") if method == "HEAD" else None)
         if row is not None:
             record.route = row.path
@@ -147,6 +149,7 @@ class RequestAdmission:
             source=source_of(exchange.peer) if self._auth.keyring.needs_key(row.policy) else None,
             hops=request_heads.read_hops(exchange.headers),
             passed=passed_on(exchange.headers, dialect),
+            trace=read_trace_context(exchange.headers),
         )
 
     def _refusal(self, ctx: RequestContext, row: EndpointRow | None) -> Rejection | None:
@@ -172,6 +175,7 @@ def admitted_context(entry: Admission, exchange: Exchange, record: RequestLog) -
     record.dialect = entry.dialect.name
     record.client = entry.client
     record.origin = entry.origin
+    record.trace_context = entry.trace
     exchange.variables = entry.variables
     request_heads.arrive(entry.hops)
     return RequestContext(exchange, entry.dialect, record, entry.hops)

@@ -29,6 +29,9 @@ Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 
 
+TraceHeaders: TypeAlias = Literal["full", "parent", "off"]
+_TRACE_HEADERS = {"full": ("traceparent", "tracestate"), "parent": ("traceparent",), "off": ()}
+
 Preserve: TypeAlias = bool | Literal["translated"]
 """For which clients what they strip is kept: for all, for none, or for those whose requests are translated."""
 
@@ -124,6 +127,9 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     auth: AuthForm | None = None
     """How a key is shown, if that is not the way of the dialect."""
     headers: dict[str, str] = field(default_factory=dict)
+    trace_context: TraceHeaders | None = None
+    """Which headers of the client's trace it gets: `traceparent` and `tracestate` (`full`), the first alone (`parent`),
+    or none (`off`). Not set: `full` for a server without `provider`, else `parent`."""
     proxy: str | None = None
     """The proxy for its requests; `environment` is the one of `HTTPS_PROXY` and similar variables."""
     proxy_env: str | None = None
@@ -145,6 +151,12 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     retry: Retry = Retry()
     breaker: BreakerSettings = BreakerSettings()
     limits: LimitSettings | None = None
+
+    @property
+    def trace_headers(self) -> tuple[str, ...]:
+        """The names of the headers of a client's trace that it gets."""
+        setting = self.trace_context or ("full" if self.provider is None else "parent")
+        return _TRACE_HEADERS[setting]
 
     def speaks(self, dialect: str, model: str | None = None) -> bool:
         """Return whether clients of `dialect` are answered in it; with `model`, whether that one answers them so."""

@@ -22,6 +22,7 @@ from xenoglot.codec.requests.checks import check_lists
 from xenoglot.gateway.auth.keys import KEY_HEADERS, WRONG, Principal
 from xenoglot.gateway.http.application import Exchange
 from xenoglot.gateway.observability.request_log import RequestLog
+from xenoglot.gateway.observability.trace_context import TraceContext
 from xenoglot.model.failure import Failure
 from xenoglot.policy.auth_throttle import AuthThrottle, source_of
 
@@ -60,7 +61,7 @@ class Admission(Struct, frozen=True, kw_only=True):
 
     `generates` is whether the handler does nothing but have a model answer, so that it may be left out.
     `source` is where wrong keys would be counted, `hops` how many gateways it has come through, `passed`
-    which of its headers a server of the dialect may see.
+    which of its headers a server of the dialect may see, `trace` the context of its trace.
     """
 
     leave: object
@@ -74,6 +75,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     source: str | None
     hops: int
     passed: tuple[tuple[str, str], ...]
+    trace: TraceContext | None
 
 
 KEY_PARAMETERS = frozenset({*KEY_HEADERS, "access_token", "api_key", "apikey", "authorization", "key", "token"})

@@ -1,9 +1,8 @@
-"""What the ledger knows of the client's side of a request: its session and its trace."""
+"""What the ledger knows of the client's side of a request: its session."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from xenoglot.policy.affinity import session_of
 
@@ -13,13 +12,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.model.request import Request
 
-_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
-"""https://www.w3.org/TR/trace-context/#traceparent-header"""
-
 
 def note_client(record: RequestLog, request: Request, headers: Sequence[tuple[str, str]]) -> None:
-    """Note the session of a request, as a digest, and the id of its trace."""
+    """Note the session of a request, as a digest."""
     record.session = session_of(request, headers)
-    for name, value in headers:
-        if name == "traceparent" and (found := _TRACEPARENT.fullmatch(value.strip())):
-            record.trace = found[1]

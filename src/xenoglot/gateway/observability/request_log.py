@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from xenoglot.backends.redaction import for_log
 from xenoglot.codec.framing.formats import Framing
@@ -18,11 +19,14 @@ from xenoglot.codec.loss import Loss, divide, summary
 from xenoglot.errors import QUOTING
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.observability.access_log import ACCESS, listener
+from xenoglot.gateway.observability.trace_context import TraceContext
+from xenoglot.gateway.observability.tracing import LoggedTarget, RequestSpans
 from xenoglot.model.failure import FailureKind
 from xenoglot.model.fold import merge_usage
 from xenoglot.model.response import FinishReason, Usage
 
 if TYPE_CHECKING:
+    from xenoglot.backends.backend import Call
     from xenoglot.model.failure import Failure
 
 SUBSTITUTED = "x-xenoglot-substituted-model"
@@ -73,25 +77,6 @@ class RequestCost(NamedTuple):
         return f"{self.amount // MICRO}.{self.amount % MICRO:06} {self.currency}"
 
 
-class LoggedTarget(Protocol):
-    """What is written down of a target: the backend, its name for the model, and whether another was asked for."""
-
-    @property
-    def backend(self) -> str:
-        """The backend, by its name in the configuration."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """The model, by the backend's name for it."""
-        ...
-
-    @property
-    def substituted(self) -> bool:
-        """Whether the client asked for another model."""
-        ...
-
-
 class RequestLog(Struct):
     """One request as the log will tell of it; whoever learns something says it here.
 
@@ -120,6 +105,8 @@ class RequestLog(Struct):
     """How often a target was asked."""
     status: int | None = None
     answered: float | None = None
+    first_token: float | None = None
+    """When the first piece of a streamed answer came."""
     usage: Usage | None = None
     pieces: int = 0
     """Pieces of text in the answer so far, most of them one token."""
@@ -128,9 +115,13 @@ class RequestLog(Struct):
     finish: FinishReason | None = None
     cost: RequestCost | None = None
     session: str | None = None
-    """A digest of the session that the request belongs to; learned only where requests are stored, as `trace`."""
-    trace: str | None = None
-    """The id of the client's trace (W3C Trace Context)."""
+    """A digest of the session that the request belongs to; learned only where requests are stored."""
+    trace_context: TraceContext | None = None
+    """The context of the client's trace."""
+    spans: RequestSpans | None = None
+    """The spans of the request, where it is traced here."""
+    operation: str | None = None
+    """The name of the operation, if it is not an ordinary answer."""
     losses: Iterable[Loss] = ()
     told: int = 0
     """How many of the losses the client knows of: they are only ever added to."""
@@ -143,6 +134,25 @@ class RequestLog(Struct):
     """Why tries failed, each as `upstream/model: reason`."""
     origin: str | None = None
     """The browser origin that may read the answer, where one asked and is allowed."""
+
+    @property
+    def trace(self) -> str | None:
+        """The id of the trace that the request belongs to."""
+        if self.spans is not None:
+            return self.spans.trace_id
+        return None if self.trace_context is None else self.trace_context.trace_id
+
+    def trace_headers(self) -> tuple[tuple[str, str], ...]:
+        """Return the headers with the context of the trace for an upstream."""
+        if self.spans is not None:
+            return self.spans.headers()
+        return () if self.trace_context is None else self.trace_context.headers
+
+    def traced(self, call: Call) -> Call:
+        """Return the call of a target with the context of the trace."""
+        if self.spans is not None:
+            self.spans.asked(call.request)
+        return replace(call, trace=self.trace_headers())
 
     def asked(self, model: str, *, stream: bool) -> None:
         """Note what the client asks for."""
@@ -163,6 +173,16 @@ class RequestLog(Struct):
         """Note who is asked now."""
         self.routed(target)
         self.tries += 1
+        if self.spans is not None:
+            self.spans.tried(target, self.operation)
+
+    def not_sent(self, before: LoggedTarget | None) -> None:
+        """Take back a try: nothing was sent. The target `before` was called last."""
+        self.tries -= 1
+        if before is not None:
+            self.routed(before)
+        if self.spans is not None:
+            self.spans.not_sent()
 
     def begin(self, status: int) -> None:
         """Note that the response begins now."""
@@ -176,8 +196,11 @@ class RequestLog(Struct):
     def try_failed(self, target: LoggedTarget, failure: Failure) -> None:
         """Note why `target` did not answer, or was not called."""
         tries = self.failed_tries = self.failed_tries or []
+        why = _why(f"{target.backend}/{target.model}", failure)
         if len(tries) < MOST_TRIES:
-            tries.append(_why(f"{target.backend}/{target.model}", failure))
+            tries.append(why)
+        if self.spans is not None:
+            self.spans.failed(str(failure.status or failure.cause or failure.kind), why)
 
     def failed(self, failure: Failure) -> None:
         """Note that there will be no (whole) answer."""
@@ -187,6 +210,14 @@ class RequestLog(Struct):
             why = _why(f"{self.backend}/{self.target}", failure)
             if why not in tries and len(tries) < MOST_TRIES:  # it broke off after it had begun
                 tries.append(why)
+
+    def token_gap(self, ended: float) -> float | None:
+        """Return the mean time between the tokens of a stream that was over at this time; `None` if it has no two."""
+        usage = self.usage
+        tokens = self.pieces if usage is None or usage.output_tokens is None else usage.output_tokens
+        if self.first_token is None or self.failure is not None or tokens <= 1:
+            return None
+        return (ended - self.first_token) / (tokens - 1)
 
     def tell_losses(self) -> str:
         """Return, once, what was lost since it was last told; nothing where nothing was."""
@@ -242,6 +273,14 @@ class RequestSink(Protocol):
         ...
 
 
+class Tracing(Protocol):
+    """Traces requests."""
+
+    def begin(self, record: RequestLog) -> RequestSpans:
+        """Return the spans of a request that begins."""
+        ...
+
+
 class RequestLogger:
     """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back.
 
@@ -257,6 +296,7 @@ class RequestLogger:
         self.count = count
         self.prices: RequestPrices | None = None
         self.ledger: RequestSink | None = None
+        self.tracing: Tracing | None = None
 
     def inherit(self, other: RequestLogger) -> None:
         """Count where `other` counted; from now on, both write as this one does."""
@@ -266,13 +306,18 @@ class RequestLogger:
     def record(self, method: str, since: float | None = None) -> RequestLog:
         """Return the record of a request that came at the time `since`, or now, with an id that nobody can guess."""
         clock = self.clock
-        return RequestLog(identifier(), method, clock() if since is None else since, clock)
+        record = RequestLog(identifier(), method, clock() if since is None else since, clock)
+        if self.tracing is not None:
+            record.spans = self.tracing.begin(record)
+        return record
 
     def write(self, record: RequestLog) -> None:
         """Write the one line of a request that is over, and count it."""
         if self.prices is not None:
             record.cost = self.prices.cost(record)
         self.count(record)
+        if record.spans is not None:
+            record.spans.end(self.clock())
         if self.ledger is not None:
             self.ledger.add(record, self.clock())
         if ACCESS.isEnabledFor(logging.INFO):
@@ -392,6 +437,11 @@ def _spent(usage: Usage) -> LoggedUsage:
         usage.output_audio,
         bool(usage.estimated),
     )
+
+
+def loss_texts(record: RequestLog) -> list[str]:
+    """Return the losses of a request as its line in the log has them, without the harmless ones."""
+    return [] if record.losses == () else _first(divide(tuple(record.losses))[0], MAX_LOSSES)
 
 
 def _named(losses: tuple[Loss, ...], *, all_losses: bool) -> list[str]:

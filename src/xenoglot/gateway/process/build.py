@@ -158,6 +158,7 @@ def build_remote(name: str, upstream: UpstreamSettings, transport: Transport, co
         most_values=config.server.body_values,
         also=also,
         marks_prompts=upstream.cache_marks == "auto",
+        trace=upstream.trace_headers,
         key_source=" or ".join(f"${variable}" for variable in upstream.key_names),
         no_key=UNSET_KEY if name == FLAGS_UPSTREAM else f"no key was sent; set `key_env` under [upstreams.{name}]",
     )

@@ -74,6 +74,7 @@ class AnswerRelay:
     __slots__ = (
         "_alive",
         "_clock",
+        "_counted",
         "_encoder",
         "_envelope",
         "_ids",
@@ -103,6 +104,9 @@ class AnswerRelay:
         """When something was sent last."""
         self._envelope = envelope
         self._record = envelope.record
+        spans = envelope.record.spans
+        self._counted = None if spans is not None and spans.content else TextDelta
+        """The event of which only its size is noted; none where answers are recorded."""
         self._ids = envelope.identify(early=True)
         self._encoder = envelope.encoder(self._ids)
         self._alive = envelope.dialect.alive
@@ -133,13 +137,16 @@ class AnswerRelay:
         """
         last = events[-1]
         kind = type(last)
-        if type(last) is not TextDelta or len(events) != 1:  # nearly all reads are one: nothing else to be noted
+        if type(last) is not self._counted or len(events) != 1:  # nearly all reads are one: nothing else to be noted
             self._envelope.observe(events)
             if type(last) is Failed and self.state == "held":
                 raise FailureError(last.failure)
         else:
-            self._record.pieces += 1
-            self._record.characters += len(last.text)
+            record = self._record
+            if not record.pieces:
+                record.first_token = record.clock()
+            record.pieces += 1
+            record.characters += len(last.text)
         self._send(self._encoder.write(events))
         if kind is Failed:
             self._abort()

@@ -214,6 +214,8 @@ class ResponseEnvelope:
     def observe(self, events: Sequence[Event]) -> None:
         """Note what the log wants to know."""
         record = self.record
+        if record.spans is not None:
+            record.spans.observe(events)
         pieces = characters = 0
         for event in events:
             if type(event) is TextDelta or isinstance(event, PIECES):  # nearly all are
@@ -225,11 +227,15 @@ class ResponseEnvelope:
                 record.finish = event.finish.reason
             elif type(event) is Failed:
                 record.failed(event.failure)
+        if pieces and not record.pieces:
+            record.first_token = record.clock()
         record.pieces += pieces
         record.characters += characters
 
     def note(self, response: Response) -> None:
         """Note the same of a whole answer."""
+        if self.record.spans is not None:
+            self.record.spans.note(response)
         usage = response.usage
         if usage is not None:
             self.record.used(usage)

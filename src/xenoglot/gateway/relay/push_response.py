@@ -82,7 +82,7 @@ class NonStreamingRelay:
 
     def _is_noted(self, data: bytes) -> bool:
         """Note what the log wants to know of bytes that pass on, if that is all there is to be seen in them."""
-        glimpse = self._dialect.glimpse if self._verbatim else None
+        glimpse = self._dialect.glimpse if self._verbatim and self._sink.record.spans is None else None
         seen = None if glimpse is None else glimpse(data)
         if seen is None:
             return False

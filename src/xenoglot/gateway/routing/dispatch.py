@@ -192,9 +192,7 @@ class Dispatch(Generic[Answered]):
         """Take back what was noted of a try: the request could not be written for that target, so nothing was sent."""
         hold.release(0, asked=False)
         self._tries -= 1
-        self._record.tries -= 1
-        if self._asked is not None:
-            self._record.routed(self._asked)
+        self._record.not_sent(self._asked)
 
     def _wait(
         self, failure: Failure, verdict: FailureAction, attempt: int, hold: Reservation, *, last: bool

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from xenoglot.policy.local_answers import LocalAnswer
 
 
+COMPLETION = "text_completion"
+"""The operation of a request with a prompt in place of messages, by its name in the conventions of OpenTelemetry."""
+
+
 def answering(services: UpstreamServices, route: Route, dialect: Dialect, request: Request, owner: str) -> Backend:
     """Return who answers a `request` of `owner`'s, a client of `dialect`."""
     answer = _at_once(services, route, dialect, request)
@@ -92,6 +96,8 @@ class UpstreamCall(Struct):
         """Begin to note losses."""
         self.losses = Losses(strict=self.plan.route.on_loss == "refuse")
         self.record.losses = () if self.plan.route.on_loss == "ignore" else self.losses
+        if self.record.spans is not None and self.request.prompt is not None:
+            self.record.operation = COMPLETION
         if self.services.ledger is not None:
             note_client(self.record, self.request, self.headers)
 
@@ -237,6 +243,8 @@ class UpstreamCall(Struct):
         self.losses.rewind(self._kept_losses)
         self.record.told = min(self.record.told, self._kept_losses)
         call = self.call(route, key)
+        if self.record.trace_context is not None or self.record.spans is not None:
+            call = self.record.traced(call)
         backend = answering(self.services, route, self.dialect, call.request, self.record.client.owner)
         return await self._begun(backend.answer(call))
 
