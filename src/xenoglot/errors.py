@@ -284,6 +284,8 @@ EXTRAS = {
     "json_repair": "structured",
     "jsonschema_rs": "structured",
     "mcp": "mcp",
+    "opentelemetry_exporter_otlp_proto_http": "otel",
+    "opentelemetry_sdk": "otel",
     "prompt_toolkit": "terminal",
     "python_multipart": "gateway",
     "ray": "ray",

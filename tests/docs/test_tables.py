@@ -16,7 +16,7 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
 from xenoglot.gateway.api.operations import COUNT
-from xenoglot.gateway.config import ledger, load, local_models, named_keys, settings, tenants
+from xenoglot.gateway.config import ledger, load, local_models, named_keys, settings, telemetry, tenants
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
 from xenoglot.gateway.config.local_models import Emulate
@@ -119,6 +119,7 @@ KEYS = {
     "`[fetch]`": keys(settings.FetchSettings),
     "`[store]`": keys(settings.StoreSettings),
     "`[ledger]`": keys(ledger.LedgerSettings),
+    "`[telemetry]`": keys(telemetry.TelemetrySettings),
     "`[[prices]]`": keys(ledger.PriceSettings),
     "`[limits]`": keys(LimitBackend),
     "`[batches]`": keys(settings.BatchSettings),

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from xenoglot.gateway.ledger.request_cost import PriceList
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.routing.router import RoutePlan
+    from xenoglot.gateway.telemetry.exporters import Telemetry
+    from xenoglot.gateway.telemetry.request_spans import RequestTracing
     from xenoglot.http1.request_head import InvalidHeadError, RequestHead
     from xenoglot.store.store import Store
 
@@ -79,6 +81,7 @@ class Gateway:
         limiter: Limiter | None = None,
         keeper: StoreService | None = None,
         recorder: RequestRecorder | None = None,
+        telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config = config
@@ -92,7 +95,12 @@ class Gateway:
         self.auth = AuthService(build_keyring(config), clock)
         self.tally = RequestCounters()
         self.lag = LoopLag()
-        self.observer = RequestLogger(clock, all_losses=config.server.log_losses == "all", count=self.tally.add)
+        self.observer = RequestLogger(
+            clock,
+            all_losses=config.server.log_losses == "all",
+            count=self.tally.add,
+            tracing=None if telemetry is None else _tracing(config, telemetry, self.redact),
+        )
         self.recorder = self.observer.ledger = recorder
         self.prices = self.observer.prices = _price_list(config)
         if recorder is not None:
@@ -306,6 +314,13 @@ def _price_list(config: Config) -> PriceList | None:
     from xenoglot.gateway.ledger.request_cost import PriceList  # noqa: PLC0415  most gateways have no prices
 
     return PriceList(config, time.time)
+
+
+def _tracing(config: Config, telemetry: Telemetry, redact: Callable[[str], str]) -> RequestTracing:
+    """Return what traces requests, and knows the upstreams of `config`."""
+    from xenoglot.gateway.telemetry.traced_upstreams import tracing  # noqa: PLC0415  an extra
+
+    return tracing(config, telemetry, redact)
 
 
 def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[RoutePlan, ...]:

@@ -83,6 +83,7 @@ from xenoglot.gateway.config.settings import (
     UpstreamSettings,
 )
 from xenoglot.gateway.config.targets import ModelTarget, check_defaults, check_target
+from xenoglot.gateway.config.telemetry import TelemetrySettings, check_telemetry
 from xenoglot.gateway.config.tenants import Tenant, check_tenants, wanted
 from xenoglot.store.location import OFF, location_problem
 
@@ -111,6 +112,7 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: LimitBackend = LimitBackend()
     ledger: LedgerSettings | None = None
     prices: tuple[PriceSettings, ...] = ()
+    telemetry: TelemetrySettings | None = None
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -150,6 +152,17 @@ class Config(Struct, frozen=True, kw_only=True):
         return self.ledger if self.ledger is not None and self.ledger.enabled else None
 
     @property
+    def telemetry_settings(self) -> TelemetrySettings | None:
+        """What is exported by OpenTelemetry; `None` if nothing is."""
+        return self.telemetry if self.telemetry is not None and self.telemetry.enabled else None
+
+    @property
+    def telemetry_headers(self) -> str | None:
+        """The headers for the collector, as the environment has them."""
+        name = None if self.telemetry is None else self.telemetry.headers_env
+        return None if name is None else self.secrets[name]
+
+    @property
     def has_embedded(self) -> bool:
         """Whether the embedded model is served: if it is set, or if there is nothing else."""
         return not self.upstreams if self.embedded is None else self.embedded.enabled
@@ -181,6 +194,7 @@ class _File(Struct, frozen=True, kw_only=True):
     limits: LimitBackend = LimitBackend()
     ledger: LedgerSettings | None = None
     prices: tuple[PriceSettings, ...] = ()
+    telemetry: TelemetrySettings | None = None
     on_loss: OnLoss = "warn"
 
 
@@ -242,6 +256,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         limits=file.limits,
         ledger=file.ledger,
         prices=file.prices,
+        telemetry=file.telemetry,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
@@ -259,6 +274,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     _check_models(config, plain, problems)
     _check_store(config, problems)
     check_prices(config.prices, config.backends, problems)
+    check_telemetry(config.telemetry, problems)
     check_limit_backend(config.limits, config.limits_url, problems)
     _raise(problems, where)
     return config
@@ -281,10 +297,12 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
         named += [(join(join("upstreams", name), "key_env"), variable) for variable in upstream.key_names]
         named += [(join(join("upstreams", name), "proxy_env"), upstream.proxy_env)] if upstream.proxy_env else []
     values: dict[str, str] = {}
-    if file.store.url_env is not None:
-        named.append(("store.url_env", file.store.url_env))
-    if file.limits.url_env is not None:
-        named.append(("limits.url_env", file.limits.url_env))
+    single = {
+        "store.url_env": file.store.url_env,
+        "limits.url_env": file.limits.url_env,
+        "telemetry.headers_env": None if file.telemetry is None else file.telemetry.headers_env,
+    }
+    named += [(path, name) for path, name in single.items() if name is not None]
     for path, name in named:
         value = environ.get(name)
         if value is None and _VARIABLE.fullmatch(name) is None:  # a key, as likely as not: it is not repeated

@@ -289,14 +289,19 @@ class RequestLogger:
     """
 
     def __init__(
-        self, clock: Callable[[], float], *, all_losses: bool = False, count: Callable[[RequestLog], object] = bool
+        self,
+        clock: Callable[[], float],
+        *,
+        all_losses: bool = False,
+        count: Callable[[RequestLog], object] = bool,
+        tracing: Tracing | None = None,
     ) -> None:
         self.clock = clock
         self.all_losses = all_losses
         self.count = count
         self.prices: RequestPrices | None = None
         self.ledger: RequestSink | None = None
-        self.tracing: Tracing | None = None
+        self.tracing = tracing
 
     def inherit(self, other: RequestLogger) -> None:
         """Count where `other` counted; from now on, both write as this one does."""

@@ -14,6 +14,7 @@ from msgspec.structs import asdict, replace
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import ExtraDialect, Remote
 from xenoglot.backends.remote.operator_messages import UNSET_KEY
+from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.auth.file_keys import build_keyring
 from xenoglot.gateway.config.from_flags import FLAGS_UPSTREAM
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.ledger.recorder import RequestRecorder
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.store_service import StoreService
+    from xenoglot.gateway.telemetry.exporters import Telemetry
 
 
 @asynccontextmanager
@@ -85,7 +87,18 @@ async def build_gateway(
         recorder = await stack.enter_async_context(
             shelf.hold(("ledger", config.ledger, key), lambda: _recorder(config, keeper))
         )
-        gateway = Gateway(config, backends, embedded_model=model, keeper=keeper, limiter=limiter, recorder=recorder)
+        telemetry = await stack.enter_async_context(
+            shelf.hold(("telemetry", config.telemetry, config.telemetry_headers), lambda: _telemetry(config))
+        )
+        gateway = Gateway(
+            config,
+            backends,
+            embedded_model=model,
+            keeper=keeper,
+            limiter=limiter,
+            recorder=recorder,
+            telemetry=telemetry,
+        )
         if gateway.prices is not None:
             await asyncio.to_thread(gateway.prices.load)
         stack.push_async_callback(gateway.let_go_of_batches)
@@ -112,6 +125,22 @@ async def _recorder(config: Config, keeper: StoreService | None) -> AsyncGenerat
 
     async with aclosing(RequestRecorder(keeper, settings)) as recorder:
         yield recorder
+
+
+@asynccontextmanager
+async def _telemetry(config: Config) -> AsyncGenerator[Telemetry | None]:
+    settings = config.telemetry_settings
+    if settings is None:
+        yield None
+        return
+    try:
+        from xenoglot.gateway.telemetry.exporters import open_telemetry  # noqa: PLC0415  an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        raise ConfigurationError(missing_extra("opentelemetry_sdk")) from None
+    async with open_telemetry(settings, config.telemetry_headers, os.environ) as telemetry:
+        yield telemetry
 
 
 def with_private_caches(config: Config) -> Config:
