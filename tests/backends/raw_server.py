@@ -52,6 +52,15 @@ async def advance(seconds: float) -> None:
     await turns()
 
 
+def read(protocol: asyncio.BufferedProtocol, data: bytes) -> None:
+    """Have a protocol read `data`, in as many reads as its buffer takes."""
+    while data:
+        buffer = memoryview(protocol.get_buffer(-1))
+        part, data = data[: len(buffer)], data[len(buffer) :]
+        buffer[: len(part)] = part
+        protocol.buffer_updated(len(part))
+
+
 async def turns(count: int = 20) -> None:
     """Let everything that is ready happen."""
     for _ in range(count):

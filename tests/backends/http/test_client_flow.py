@@ -15,6 +15,7 @@ from tests.backends.raw_server import (
     leakless,
     on_each_loop,
     open_sockets,
+    read,
     respond_with,
     response,
     serving,
@@ -90,7 +91,7 @@ async def test_cancelled_as_the_head_arrives_c01() -> None:
         asking = asyncio.create_task(transport.send("POST", wire.url, [], b"{}"))
         await becomes([1], wire.requested)
         (connection,) = transport._pool.connections  # type: ignore[union-attr]
-        connection.data_received(CHUNKED)
+        read(connection, CHUNKED)
         asking.cancel()
         await ends(asking)
         await becomes(before, open_sockets)

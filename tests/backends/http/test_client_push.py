@@ -24,6 +24,7 @@ from tests.backends.raw_server import (
     leakless,
     on_each_loop,
     open_sockets,
+    read,
     respond_with,
     response,
     serving,
@@ -144,7 +145,7 @@ class ArrivingResponse:
     def run(self, wire: bytes, cuts: Iterable[int], *, closes: bool) -> Basin:
         for start, end in pairwise([0, *sorted(cuts), len(wire)]):
             if start < end and self._arriving:
-                self._stage.connection.data_received(wire[start:end])
+                read(self._stage.connection, wire[start:end])
             self._after()
         if closes and self._arriving:
             self._stage.connection.eof_received()
@@ -432,7 +433,7 @@ def test_a_sink_that_fails_at_its_end_or_when_done_is_the_loops_affair(loop: asy
         (leave, [b"hi"], CHUNKED + b"2\r\nhi\r\n2\r\nho\r\n"),
     ):
         stage = ConnectionWithoutSocket(loop)
-        stage.connection.data_received(body[: len(CHUNKED) + 7])
+        read(stage.connection, body[: len(CHUNKED) + 7])
         reply = stage.reply()
         basin = Basin(then)
         reply.push(basin)
@@ -480,7 +481,7 @@ def no_collector() -> Iterator[None]:
 @pytest.mark.parametrize("pushed", [False, True], ids=["pulled", "pushed"])
 def test_what_is_broken_off_leaves_nothing_to_collect_r30(loop: asyncio.AbstractEventLoop, *, pushed: bool) -> None:
     stage = ConnectionWithoutSocket(loop)
-    stage.connection.data_received(CHUNKED + b"1\r\na\r\n")
+    read(stage.connection, CHUNKED + b"1\r\na\r\n")
     reply = stage.reply()
     stage.connection.connection_lost(ConnectionResetError())
     seen: list[Callable[[], object]] = [weakref.ref(stage.exchange), weakref.ref(stage.connection)]

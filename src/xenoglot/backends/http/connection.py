@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from xenoglot.backends.http.http1 import ResponseParser
@@ -40,6 +41,9 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self._opened_at = self.loop.time()
         self.pool = pool
+        self._buffer = pool.buffer
+        # Each read calls it: this costs a quarter of a method. The expected size that it is given does not matter.
+        self.get_buffer = partial(getattr, pool, "buffer")  # type: ignore[method-assign]
         self._parser = ResponseParser(pool.limits)
         self._exchange: UpstreamExchange | None = None
         self._connected = False
@@ -92,30 +96,28 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.transport = cast("asyncio.Transport", transport)
         self._connected = True
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  every read may fill the buffer
-        """asyncio: where the next read goes."""
-        return self.pool.buffer
-
     def buffer_updated(self, nbytes: int) -> None:
         """asyncio: one read, which is in the buffer."""
-        self.data_received(self.pool.buffer[:nbytes])
-
-    def data_received(self, data: bytes | memoryview) -> None:
-        """Take what one read held."""
         exchange = self._exchange
         if exchange is None:
             self.close()
             return
         parser = self._parser
         now = exchange.last_data_at = self._clock()
-        body = parser.feed(data)
-        news = exchange.head is None and parser.head is not None
-        if news:
-            exchange.head = parser.head
-        if body:
-            news = exchange.put(body)
-            if self._exchange is not exchange:  # its reader was called, and is done with it
-                return
+        body = parser.feed(self._buffer[:nbytes])
+        sink = exchange.sink
+        if sink is None:
+            news = exchange.take(parser.head, body)
+        else:
+            news = False
+            if body:
+                failed = exchange.on_sink_error
+                try:
+                    sink(body)
+                except Exception as reason:  # noqa: BLE001  it is the reader's own
+                    failed(reason)
+        if self._exchange is not exchange:  # its reader was called, and is done with it
+            return
         if parser.error is not None:
             self.fail(parser.error)
         elif parser.complete:

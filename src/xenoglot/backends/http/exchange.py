@@ -106,10 +106,10 @@ class UpstreamExchange:
     reused = False
     """Whether the connection had served before."""
 
-    _sink: Callable[[bytes], None] | None = None
+    sink: Callable[[bytes], None] | None = None
     """What takes each piece as it arrives. It is set only while nothing is unread, and the stream is not paused."""
-    _on_sink_error: Callable[[Exception], None] | None = None
-    """Called with an exception of `_sink`."""
+    on_sink_error: Callable[[Exception], object] = bool
+    """Called with an exception of `sink`."""
     _reader: ResponseListener | None = None
     _waiter: asyncio.Future[None] | None = None
     _timer: asyncio.TimerHandle | None = None
@@ -150,11 +150,11 @@ class UpstreamExchange:
         """From now on call only `reader` for new data; `None` is no listener."""
         self._check_single_reader()
         self._reader = reader
-        self._sink = None
+        self.sink = None
 
     def pause(self) -> None:
         """Let the upstream wait, and keep what arrives all the same."""
-        self._sink = None
+        self.sink = None
         connection = self.connection
         if not self.paused and connection is not None and connection.usable:
             self.paused = True
@@ -162,7 +162,7 @@ class UpstreamExchange:
 
     def resume_into(self, fed: Callable[[bytes], None] | None, failed: Callable[[Exception], None]) -> None:
         """Resume the upstream; `fed` takes each piece as it arrives. Nothing is unread."""
-        self._sink, self._on_sink_error = fed, failed
+        self.sink, self.on_sink_error = fed, failed
         if self.paused:
             self._resume()
 
@@ -192,15 +192,13 @@ class UpstreamExchange:
         """The reader goes away: the upstream sees its connection close, now."""
         self.fail(TransportError("closed", "body" if self.head else "head", "the response was given up by its reader"))
 
-    def put(self, piece: bytes) -> bool:
-        """Add one piece of the body; return whether the listener is to be called."""
-        fed, failed = self._sink, self._on_sink_error
-        if fed is not None and failed is not None:
-            try:
-                fed(piece)
-            except Exception as reason:  # noqa: BLE001  it is the reader's own
-                failed(reason)
-            return False
+    def take(self, head: ResponseHead | None, piece: bytes) -> bool:
+        """Add what one read held, without a sink; return whether the listener is to be called."""
+        news = self.head is None and head is not None
+        if news:
+            self.head = head
+        if not piece:
+            return news
         self.pieces.append(piece)
         self.unread += len(piece)
         if self.unread > HIGH_WATER and not self.paused and self.connection is not None:
@@ -222,14 +220,14 @@ class UpstreamExchange:
         self.complete = error is None
         self.error = error
         self.connection = None
-        self._sink = None
+        self.sink = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         elif connection is not None:
             connection.pool.unwatched.discard(self)
         self.wake()
-        self._reader = self._on_sink_error = None  # who is told holds us, and would be held for the collector to find
+        self._reader, self.on_sink_error = None, bool  # what is called holds us, and would keep us for the collector
 
     def next_deadline(self, now: float) -> float:
         """The nearest deadline, or where one may be when the upstream falls silent now."""

@@ -193,15 +193,21 @@ class ResponseParser:
 
     def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits
+        self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append
+        """Takes body bytes, those that follow the end as well."""
         self._parser = httptools.HttpResponseParser(self)
+        self._feed = self._parser.feed_data
         self.begin("")
 
     def begin(self, method: str) -> None:
         """Expect the response to a request of this method."""
         self._bodiless = method == "HEAD"
-        self._pieces: list[bytes] = []
+        self._pieces.clear()
+        self._end: int | None = None
         self._fields: list[tuple[bytes, bytes]] = []
         self._first_field = 0
+        self._head_fields = 0
         self._interim_heads = 0
         self._fed_bytes = 0
         self._silent_bytes = 0
@@ -213,19 +219,26 @@ class ResponseParser:
 
     def feed(self, data: bytes | memoryview) -> bytes:
         """Read on; returns the body bytes among them, chunk framing removed."""
-        self._fed_bytes += len(data)
         headless = self.head is None
+        if headless:
+            self._fed_bytes += len(data)
         try:
-            self._parser.feed_data(data)
+            self._feed(data)
         except httptools.HttpParserUpgrade:
             self._fail("the upstream changes the protocol unasked")
         except httptools.HttpParserError:
             self._fail("the response is not well-formed HTTP/1.1")
         pieces = self._pieces
+        if self._end is not None:  # what follows is no body of this response
+            del pieces[self._end :]
+            self._end = 0
         if pieces:
             self._silent_bytes = 0
-            self._pieces = []
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            if len(pieces) == 1:
+                return pieces.pop()
+            body = b"".join(pieces)
+            pieces.clear()
+            return body
         self._silent_bytes = 0 if headless and self.head is not None else self._silent_bytes + len(data)
         if self._silent_bytes > 2 * self._limits.head_bytes:  # whole fields are weighed; this may be one without end
             self._fail("the response has too much between its parts", "too_large")
@@ -240,7 +253,7 @@ class ResponseParser:
 
     def close(self) -> None:
         """Read nothing any more. The parser of httptools and this one hold each other: that ends here."""
-        del self._parser
+        del self._parser, self._feed
 
     def on_message_begin(self) -> None:
         """A response begins; without a request, the connection cannot be reused."""
@@ -264,20 +277,19 @@ class ResponseParser:
             self._fail("the response has a transfer coding other than chunked, or one in HTTP/1.0")
         elif self._weigh() and status >= 200:  # noqa: PLR2004 - RFC 9110 section 15.2
             self._until_end = not codings and not head.has(b"content-length")
-            self.complete = self._bodiless
+            self._head_fields = len(self._fields)
             self.head = head
-
-    def on_body(self, data: bytes) -> None:
-        """Body bytes."""
-        if not self.complete and self.error is None:
-            self._pieces.append(data)
+            if self._bodiless:
+                self.complete = True
+                self._end = len(self._pieces)
 
     def on_message_complete(self) -> None:
         """The end of a response, or of a 1xx."""
         if self.error is not None or self.complete:
             return
         if self.head is not None:
-            self.complete = self._weigh()
+            self.complete = len(self._fields) == self._head_fields or self._weigh()
+            self._end = len(self._pieces)
             self.reusable = self.complete and self._parser.should_keep_alive()
             return
         self._first_field = len(self._fields)
@@ -286,9 +298,9 @@ class ResponseParser:
             self._fail("the upstream sends one interim response after another", "too_large")
 
     def _weigh(self) -> bool:
-        """Whether the fields so far are within the limits. They are, as long as all that was fed is."""
+        """Whether the fields so far are within the limits. Those of a head are, as long as all that was fed is."""
         limits = self._limits
-        large = self._fed_bytes > limits.head_bytes
+        large = self.head is not None or self._fed_bytes > limits.head_bytes
         if large and sum(len(name) + len(value) for name, value in self._fields) > limits.head_bytes:
             self._fail("the header fields of the response are too large", "too_large")
         if len(self._fields) > limits.header_count:
@@ -300,3 +312,4 @@ class ResponseParser:
         self.reusable = False
         if not self.complete and self.error is None:
             self.error = TransportError(kind, "body" if self.head else "head", problem)
+            self._end = len(self._pieces)
