@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"""[^\s<>"'{}\[\]]+""")
 _KEY = re.compile(r"""[^<>"'\n]+""")
 _BLANK = re.compile(r"\s+")
+_ATTRIBUTES = re.compile(r"[^<>\n]+")
 _GARBLED = re.compile(r"\w+")
 _OBJECT: Final = {"type": "object"}
 _TAIL: Final = {"line": re.compile(r"\n\Z"), "blanks": re.compile(r"\s+\Z"), "nothing": re.compile(r"(?!)")}
@@ -34,18 +35,21 @@ class Markup(Struct, frozen=True, kw_only=True):
     A parameter is `parameter` name `name_end` `value` text `parameter_end`. Every tag may have several spellings, of
     which the first is the one to write. Without a `call_name_end` the name of the tool ends at a blank or a tag.
 
-    `call_void` ends the name of a call that has no parameters, and the call.
+    `call_void` ends the name of a call that has no parameters, and the call. `attributes`, where there are any, is
+    what is written between the name and the `call_name_end`, of the call that is `{number}` from 1 on: the quote that
+    ends the name, and other attributes. Those that stand there are read and have no effect.
 
     `texts` are those spellings of `name_end` that say that the value is a string, `jsons` those that say that it is
     not; otherwise the schema does, as it does where it admits no string. `trim` is what around a value belongs to its
     tags: one line break on each side, if one stands before the value, all blanks, or nothing. `wrapped` is an inner
     pair of tags that a value may stand in. `object` is whether the arguments may be one JSON object in place of the
-    parameters. `loose`: nothing need follow the parameters, so the end of any value is its end; otherwise an end counts
-    only where more of the call's markup, or the end of the answer, is behind it. There an end counts even if its name
-    is garbled (`</parameter1>`) or its `>` is missing. `wrappers` are parameters that models put all arguments in, as
-    one object: where the tool has none of that name, but one of those in the object, and no other parameter stands
-    beside it, the object is the arguments. Of a parameter given twice the first counts. `abrupt`: the tag of another
-    parameter ends a value whose own end was forgotten, whatever its name; else that of a declared one does.
+    parameters, `object_open` and `object_close` are tags around one. `loose`: nothing need follow the parameters, so
+    the end of any value is its end; otherwise an end counts only where more of the call's markup, or the end of the
+    answer, is behind it. There an end counts even if its name is garbled (`</parameter1>`) or its `>` is missing.
+    `wrappers` are parameters that models put all arguments in, as one object: where the tool has none of that name,
+    but one of those in the object, and no other parameter stands beside it, the object is the arguments. Of a parameter
+    given twice the first counts. `abrupt`: the tag of another parameter ends a value whose own end was forgotten,
+    whatever its name; else that of a declared one does.
     `line` stands between tags when they are written, `padded` puts a value on lines of its own.
     """
 
@@ -61,7 +65,10 @@ class Markup(Struct, frozen=True, kw_only=True):
     jsons: tuple[str, ...] = ()
     trim: Literal["line", "blanks", "nothing"] = "line"
     wrapped: tuple[str, str] | None = None
+    attributes: str = ""
     object: bool = False
+    object_open: tuple[str, ...] = ()
+    object_close: tuple[str, ...] = ()
     loose: bool = False
     abrupt: bool = False
     wrappers: tuple[str, ...] = ()
@@ -79,18 +86,21 @@ class Markup(Struct, frozen=True, kw_only=True):
             section.arguments("{}")
             section.complete()
         else:
+            if self.attributes:
+                yield from word(section, _ATTRIBUTES)
             yield from section.expect(self.call_name_end)
             yield from _Call(self, section, name).read()
         section.end()
 
     def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
         """Return one text for each call. Arguments that are no JSON object stand in it as they are."""
-        return [self._written(name, arguments) for name, arguments in calls]
+        return [self._written(number, *call) for number, call in enumerate(calls, start=1)]
 
-    def _written(self, name: str, arguments: str) -> str:
+    def _written(self, number: int, name: str, arguments: str) -> str:
         given = members(arguments)
         inner = [arguments] if given is None else [self._parameter(*item) for item in given.items()]
-        return self.line.join([_first(self.call) + name + _first(self.call_name_end), *inner, _first(self.call_end)])
+        end = self.attributes.format(number=number) + _first(self.call_name_end)
+        return self.line.join([_first(self.call) + name + end, *inner, _first(self.call_end)])
 
     def _parameter(self, name: str, value: JSON) -> str:
         text = value if isinstance(value, str) else to_text(value)
@@ -115,7 +125,7 @@ class _Call:
     def read(self) -> Reading:
         """Read what is behind the name."""
         form, section = self._form, self._section
-        if form.object and (yield from section.follows("{")):
+        if (yield from section.accept(form.object_open)) or (form.object and (yield from section.follows("{"))):
             yield from self._object()
             return
         try:
@@ -138,6 +148,7 @@ class _Call:
         yield from section.blank()
         if (yield from json_text.raw_value(section, section.arguments)):
             section.complete()
+        yield from section.accept(self._form.object_close)
         yield from section.accept(self._form.call_end)
 
     def _end(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from xenoglot.text.payloads.json_calls import JSONCalls
 from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
@@ -12,9 +14,6 @@ if TYPE_CHECKING:
     from xenoglot.text.syntax import Payload
 
 _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
-
-_MOST_CALLS: Final = 64
-"""Calls in one answer of Kimi K3, which numbers them in their tags."""
 
 
 def _opened(tag: str) -> str:
@@ -35,36 +34,38 @@ def _closings(*tags: str) -> tuple[str, ...]:
     return tuple(marker for tag in tags for marker in (_closed(tag), f"<|close|> {tag} <|sep|>", f"<|close|>{tag}"))
 
 
+_K3_END: Final = (_closed("tools"), "<|close|> tools <|sep|>")
+_K3_VALUES: Final = ("number", "boolean", "null", "object", "array")
+_K3_CALL: Final = Markup(
+    call=('<|open|>call tool="',),
+    attributes='" index="{number}"',
+    call_name_end=("<|sep|>",),
+    parameter=('<|open|>argument key="',),
+    name_end=tuple(f'" type="{kind}"<|sep|>' for kind in ("string", *_K3_VALUES)),
+    texts=('" type="string"<|sep|>',),
+    jsons=tuple(f'" type="{kind}"<|sep|>' for kind in _K3_VALUES),
+    parameter_end=(_closed("argument"),),
+    object_open=('<|open|>json type="object"<|sep|>', _opened("json")),
+    object_close=(_closed("json"),),
+    call_end=(_closed("call"), _closed("message")),
+    trim="nothing",
+    line="",
+)
+
 _KIMI_K3: Final = Syntax(
     name="kimi_k3",
     title="Kimi K3",
     source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja",
     note=(
-        "Channels of tags: thoughts, words, calls. Each argument tells its type; calls are numbered from 1 on. The "
-        "channel of words or of calls ends a thought that was not closed."
+        "Channels of tags: thoughts, words, calls. Each argument tells its type, or all are one JSON object; calls are "
+        "numbered from 1 on. The channel of words or of calls ends a thought that was not closed."
     ),
     models=("kimi-k3*",),
     calls=(
+        CallSyntax(begin=_openings("tools"), end=_K3_END, payload=_K3_CALL),
+        # a call behind one that is none
         CallSyntax(
-            begin=_openings("tools"),
-            end=(_closed("tools"), "<|close|> tools <|sep|>"),
-            payload=Markup(
-                call=('<|open|>call tool="',),
-                call_name_end=(
-                    *(f'" index="{number}"<|sep|>' for number in range(1, _MOST_CALLS + 1)),
-                    '"<|sep|>',
-                ),
-                parameter=('<|open|>argument key="',),
-                name_end=tuple(
-                    f'" type="{kind}"<|sep|>' for kind in ("string", "number", "boolean", "null", "object", "array")
-                ),
-                texts=('" type="string"<|sep|>',),
-                jsons=tuple(f'" type="{kind}"<|sep|>' for kind in ("number", "boolean", "null", "object", "array")),
-                parameter_end=(_closed("argument"),),
-                call_end=(_closed("call"),),
-                trim="nothing",
-                line="",
-            ),
+            open=(f"{_closed('call')}{_K3_CALL.call[0]}",), end=_K3_END, payload=replace(_K3_CALL, call=()), auto=False
         ),
     ),
     thoughts=(
@@ -76,7 +77,7 @@ _KIMI_K3: Final = Syntax(
         ),
     ),
     dropped=(*_openings("response"), *_closings("response", "message"), "<|end_of_msg|>"),
-    strays=(*_closings("argument", "call", "tools"), "<|open|>response", "<|open|>", "<|close|>", "<|sep|>"),
+    strays=(*_closings("argument", "json", "call", "tools"), "<|open|>response", "<|open|>", "<|close|>", "<|sep|>"),
     telling=ToolPromptSyntax(
         tools=(
             "# Tools\nYou may call these functions:\n{tools}\n\nTo call any of them, end your answer with this:\n"
