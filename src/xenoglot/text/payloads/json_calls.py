@@ -184,11 +184,9 @@ class Named(Struct, frozen=True, kw_only=True):
         section.begin()
         yield from section.expect(self.prefix)
         call = _Call(section)
-        call.name = yield from self._name(section)
-        if self.spelled != _PLAIN and _NUMBERED.search(call.name):
-            call.id = call.name
-        elif self.spelled != _PLAIN and call.name.isdigit():  # the number alone
-            call.id, call.name = call.name, section.declared.only
+        name = call.name = yield from self._name(section)
+        if self.spelled != _PLAIN:
+            self._numbered(section, call, name)
         if (yield from section.accept(self.mark)):
             call.id = yield from self._name(section)
         yield from section.expect(self.infix)
@@ -207,6 +205,15 @@ class Named(Struct, frozen=True, kw_only=True):
         section.end()
         if not (yield from section.accept(self.suffix)):
             section.drop_cut(self.suffix)
+
+    @staticmethod
+    def _numbered(section: ParserInput, call: _Call, name: str) -> None:
+        """Take what stands where a name is spelled with a number: that is the id."""
+        if _NUMBERED.search(name):
+            known = section.declared.resolve(name) is not None
+            call.id, call.name = name, name if known else name.rpartition(".")[2]  # in an undeclared namespace
+        elif name.isdigit():  # the number alone
+            call.id, call.name = name, section.declared.only
 
     def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
         """Return one text for each call."""
