@@ -31,7 +31,10 @@ def _invoke(*prefixes: str, **more: tuple[str, ...]) -> Markup:
         call_void=('"/>', '" />', "'/>"),
         call_end=tuple(f"</{prefix}invoke>" for prefix in tags),
         parameter=_named("parameter", tags),
-        parameter_end=tuple(f"</{prefix}parameter>" for prefix in tags),
+        parameter_end=(
+            *(f"</{prefix}parameter>" for prefix in tags),
+            *(f"</{prefix.strip()}>" for prefix in dict.fromkeys(tags) if "texts" in more),  # the name is forgotten
+        ),
         name_end=more.get("name_end", ('">', "'>", ">")),
         texts=more.get("texts", ()),
         jsons=more.get("jsons", ()),
