@@ -49,7 +49,8 @@ class FormatRun:
         except IncompleteInputError:
             section.cut()
         except MismatchError:
-            section.give_back()
+            if not section.drop_cut():
+                section.give_back()
         else:
             return
         self.over = True

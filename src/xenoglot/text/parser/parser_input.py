@@ -245,6 +245,8 @@ class ParserInput:
         if not self._told or not self.at_cut(options):
             return False
         self.take(len(self.rest))
+        if self._state == "holding":
+            self._state = "between"
         self.settle()
         return True
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from xenoglot.codec.json.json_io import to_text
-from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
+from xenoglot.text.parser.parser_input import LONGEST_HELD, IncompleteInputError, MismatchError
 from xenoglot.text.payloads.bare_values import escaped, item_schema, kinds, members, only_text, property_schema, typed
 from xenoglot.text.payloads.markup import word
 
@@ -98,10 +98,26 @@ class _Reader:
         given: set[str] = set()
         while found == self._opening:
             yield from self._argument(given)
-            found = yield from section.accept((self._opening, self._end))
+            found = yield from self._following()
         if found or section.stopped:
             section.arguments("}" if given else "{}")
             section.complete()
+
+    def _following(self) -> Generator[None, None, str]:
+        """Read the next tag after an argument; drop the words before it."""
+        section = self._section
+        passed = 0
+        while not (found := (yield from section.accept((self._opening, self._end)))):
+            if section.ended and not section.rest.strip():
+                return found
+            if (yield from section.at_stop()):
+                return self._end
+            passed += len(section.run(self._plain) or section.take(1))
+            if passed > LONGEST_HELD:
+                raise MismatchError
+        if passed:
+            section.lost("words between the arguments", "a call has only arguments")
+        return found
 
     def _argument(self, given: set[str]) -> Reading:
         """Read one argument, where others were `given`."""
