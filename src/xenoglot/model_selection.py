@@ -127,7 +127,7 @@ def find_defaults(options: argparse.Namespace, environ: Mapping[str, str], folde
 
 
 def _report_found(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
-    """Tell the user that a file of the current directory is used, and where requests go."""
+    """Report that a file of the current directory is used, and where requests go."""
     from xenoglot.gateway.config.discovery import servers  # noqa: PLC0415  as above
 
     found = options.found

@@ -24,7 +24,7 @@ _TOOL: Final = Fields(
     Tool,
     "$.tools",
     ("name", "description", "parameters", "kind", "namespace", "definition"),
-    texts=FieldTexts("the model is told the name, the description and the schema alone"),
+    texts=FieldTexts("the prompt has the name, the description and the schema alone"),
 )
 _THINKING: Final = Fields(
     Thinking,
@@ -73,7 +73,7 @@ def report_tools(request: Request, losses: Losses) -> None:
 
 
 def report_tool(tool: Tool, where: str, losses: Losses) -> None:
-    """Record what the model is not told of a tool, and that one of a provider is a function for it."""
+    """Record what the prompt omits of a tool, and that one of a provider is a function for the model."""
     losses.carry(tool.extra, where, NAME)
     _TOOL.note_unsupported(tool, losses, where)
     as_function(tool, where, losses)

@@ -5,8 +5,8 @@ a function for any other model. Calls and results need nothing: they are the usu
 
 Sources: `beta_tool_bash_20250124_param.py`, `beta_tool_text_editor_20250728_param.py`,
 `beta_memory_tool_20250818_*_command.py` and `beta_tool_computer_use_20251124_param.py` of the official SDK;
-https://platform.claude.com/docs/en/agents-and-tools/tool-use/bash-tool, `text-editor-tool`, `memory-tool` and
-`computer-use-tool` beside it.
+https://platform.claude.com/docs/en/agents-and-tools/tool-use/bash-tool, and `text-editor-tool`, `memory-tool` and
+`computer-use-tool` next to it.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class FoundConfig(NamedTuple):
 class DefaultServer(NamedTuple):
     """What is used if no server is named: an upstream, or a configuration file; if neither, the embedded model.
 
-    `found` is set if nobody named the file. `model` is the one to request.
+    `found` is set if the file was found and not named. `model` is the one to request.
     """
 
     upstream: str | None = None

@@ -261,7 +261,9 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     )
     _check_server(config, problems)
     check_limits(config.keys.limits, "keys", problems)
-    check_named_keys(config.keys.named, config.secrets, problems)
+    variables = (variable for _, variable in named_variables(config.keys.named))
+    several = {variable for variable in variables if len(config.secrets[variable].split()) > 1}
+    check_named_keys(config.keys.named, several, problems)
     check_tenants(config.tenants, config.keys.named, config.client_keys, config.secrets, problems)
     _check_clients(config, problems)
     for name, upstream in config.upstreams.items():

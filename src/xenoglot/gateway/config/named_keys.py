@@ -11,9 +11,8 @@ from xenoglot.gateway.config.limits import LimitSettings, check_limits
 from xenoglot.gateway.config.schema import join, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
-    from xenoglot.gateway.config.file_permissions import Secrets
     from xenoglot.gateway.config.schema import Problems
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -51,15 +50,15 @@ def named_variables(named: Mapping[str, NamedKey]) -> Iterator[tuple[str, str]]:
             yield join(join("keys.named", name), "key_env"), key.key_env
 
 
-def check_named_keys(named: Mapping[str, NamedKey], secrets: Secrets, problems: Problems) -> None:
-    """Note what is wrong with named keys."""
+def check_named_keys(named: Mapping[str, NamedKey], several: Container[str], problems: Problems) -> None:
+    """Note what is wrong with named keys; `several` are the variables that hold more than one key."""
     for name, key in named.items():
         path = join("keys.named", name)
         if not is_key_name(name):
             problems.add(path, f"found {shown(name)}; {NAME_EXPECTED}")
         if (key.key_env is None) is (key.key_sha256 is None):
             problems.add(path, "needs a key: set either `key_env`, an environment variable, or `key_sha256`")
-        if key.key_env is not None and len(secrets[key.key_env].split()) > 1:
+        if key.key_env is not None and key.key_env in several:
             problems.add(join(path, "key_env"), f"found several keys in ${key.key_env}; expected one")
         if key.key_sha256 is not None and not _DIGEST.fullmatch(key.key_sha256):
             problems.add(join(path, "key_sha256"), "expected a SHA-256 in 64 hexadecimal digits, in lower case")

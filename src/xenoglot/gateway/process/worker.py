@@ -79,14 +79,14 @@ AT_ONCE: Final = (signal.SIGINT,)
 """How the supervisor says not to wait any more. SIGTERM also comes from whoever stops a whole group of processes."""
 
 LINE_END, JOINED = "\n", "\x1f"
-"""A line end in a greeting, and what stands for it on the way to the supervisor, which reads one line."""
+"""A line end in a greeting, and what stands for it in the message to the supervisor, which reads one line."""
 
 POST_SECONDS: Final = 1.0
 """How often each tells the others its numbers."""
 
 
 def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
-    """Serve until told to stop, or until the supervisor is gone."""
+    """Serve until asked to stop, or until the supervisor is gone."""
     threading.Thread(target=_stop_with_parent, args=(post,), name="parent", daemon=True).start()
     limiter = SharedLimiter(post.limits)
     with line_at(socket.socket(fileno=post.descriptor)) as listener:
@@ -158,7 +158,7 @@ class WorkerEnv(Struct, frozen=True):
     number: int
     folder: str
     terminal: bool = False
-    """Whether a person reads what it says."""
+    """Whether a person reads its output."""
 
     @property
     def limits(self) -> str:
@@ -167,6 +167,6 @@ class WorkerEnv(Struct, frozen=True):
 
 
 def read_worker_env(environ: Mapping[str, str]) -> WorkerEnv | None:
-    """Return what this process is told as a worker; `None` if it is none."""
+    """Return what this process gets as a worker; `None` if it is none."""
     said = environ.get(VARIABLE)
     return None if said is None else msgspec.json.decode(said, type=WorkerEnv)

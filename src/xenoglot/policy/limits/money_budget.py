@@ -106,7 +106,7 @@ class BudgetDecision(NamedTuple):
 
 
 def budget_id(scope: str, period: str, currency: str) -> str:
-    """Return the id of a budget: the same wherever the same thing is limited in the same way."""
+    """Return the id of a budget: the same in all places where the same thing is limited in the same way."""
     return f"bud_{sha256(chr(0).join((scope, period, currency)).encode()).hexdigest()[:ID_DIGITS]}"
 
 
@@ -169,7 +169,7 @@ def remaining(budget: Budget, use: BudgetUse) -> int:
 
 
 def concerns(budget: Budget, tenant: str | None, key: str | None, model: str) -> bool:
-    """Return whether a budget concerns a request for `model` with a key of this id, wherever it is sent."""
+    """Return whether a budget concerns a request for `model` with a key of this id, to any upstream."""
     match budget.kind:
         case "all":
             return True
