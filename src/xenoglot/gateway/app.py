@@ -92,7 +92,7 @@ class Gateway:
         self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
         self.limiter = limiter or MemoryLimiter()
         self.dispatcher = Dispatcher(ward=TargetRegistry(config), limiter=self.limiter, scopes=Scopes(config))
-        self.auth = AuthService(build_keyring(config), clock)
+        self.auth = _auth_service(config, self.keeper, clock)
         self.tally = RequestCounters()
         self.lag = LoopLag()
         self.observer = RequestLogger(
@@ -276,6 +276,8 @@ class Gateway:
         self.tally, self.lag = other.tally, other.lag
         self.observer.inherit(other.observer)
         self.auth.throttle, self.auth.clock = other.auth.throttle, other.auth.clock
+        if self.auth.stored is not None and other.auth.stored is not None and self.keeper is other.keeper:
+            self.auth.stored.inherit(other.auth.stored)
         self.dispatcher.ward.inherit(other.dispatcher.ward)
         self.reload, other.replaced = other.reload, True
 
@@ -293,9 +295,15 @@ class Gateway:
         if self._runner is not None:
             await self._runner.aclose()
 
+    async def let_go_of_keys(self) -> None:
+        """Watch the keys of the store no longer."""
+        if self.auth.stored is not None:
+            await self.auth.stored.aclose()
+
     async def aclose(self) -> None:
         """Let go of all backends, and of the store."""
         await self.let_go_of_batches()
+        await self.let_go_of_keys()
         if self.keeper is not None:
             await self.keeper.aclose()
         for backend in self.backends.values():
@@ -305,6 +313,16 @@ class Gateway:
 def keeper_of(config: Config, store: Store) -> StoreService:
     """Return what keeps things in `store` for as long, and as many, as the configuration says."""
     return StoreService(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
+
+
+def _auth_service(config: Config, keeper: StoreService | None, clock: Callable[[], float]) -> AuthService:
+    """Return what checks keys: those of the configuration and, if they are accepted, those of the store."""
+    if not config.keys.store or keeper is None:
+        return AuthService(build_keyring(config), clock)
+    from xenoglot.gateway.auth.stored_keys import StoredKeys  # noqa: PLC0415  most gateways have none
+
+    stored = StoredKeys(keeper, config.tenants)
+    return AuthService(build_keyring(config, stored), clock, stored)
 
 
 def _price_list(config: Config) -> PriceList | None:

@@ -66,6 +66,14 @@ class AuthThrottle:
             self._guests.popitem(last=False)
         return 0.0
 
+    def is_exhausted(self, source: str, now: float) -> bool:
+        """Whether no key that is new at `source` is accepted now; nothing is counted."""
+        bucket = self._buckets.get(source)
+        if bucket is None:
+            return False
+        self._refill(bucket, now)
+        return self._wait(bucket) > 0
+
     def _refill(self, bucket: _Bucket, now: float) -> None:
         elapsed = max(0.0, now - bucket.at)
         bucket.tokens = min(self._settings.burst, bucket.tokens + elapsed * self._settings.per_second)

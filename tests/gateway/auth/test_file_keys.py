@@ -120,3 +120,12 @@ def test_mistakes_of_named_keys_are_reported(plain: JSONObject, problem: str) ->
     with pytest.raises(ConfigurationError) as caught:
         named(plain)
     assert problem in str(caught.value)
+
+
+def test_keys_of_the_store_allow_other_addresses_and_need_a_store() -> None:
+    server = {"host": "0.0.0.0"}  # noqa: S104  the case
+    assert check({"server": server, "keys": {"store": True}}, {}, "here").needs_key
+    with pytest.raises(ConfigurationError, match=r"server\.host"):
+        check({"server": server, "keys": {"admin_env": ["ADMIN"]}}, ENVIRON, "here")
+    with pytest.raises(ConfigurationError, match="needs a store"):
+        check({"store": {"url": "off"}, "keys": {"store": True}}, {}, "here")

@@ -45,6 +45,15 @@ class RequestAdmission:
         self._server = server
         self._auth = auth
         self._idempotency = idempotency
+        self._learns = auth.stored is not None
+        self._leave = object()
+        """What entries bear that are still valid."""
+        if auth.stored is not None:
+            auth.stored.listeners.add(self)
+
+    def forget(self) -> None:
+        """Check every head again: keys have changed."""
+        self._leave = object()
 
     def find(self, path: str, headers: Sequence[tuple[str, str]]) -> tuple[EndpointMatch, Dialect]:
         """Return what is served at `path`, and the dialect to answer in.
@@ -74,6 +83,8 @@ class RequestAdmission:
         if row is not None:
             record.route = row.path
         record.dialect = ctx.dialect.name
+        if self._learns and (row is None or row.policy != "open"):
+            await self._learn(exchange)
         refusal = self._refusal(ctx, row)
         if refusal is not None:
             await fail(ctx, refusal.failure, status=refusal.status)
@@ -106,7 +117,7 @@ class RequestAdmission:
         """
         known = None if seen is None else seen.entry
         if isinstance(known, Admission):
-            return known if known.leave is self and self._auth.is_let_in_again(known) else None
+            return known if known.leave is self._leave and self._auth.is_let_in_again(known) else None
         found = self._routes.find(exchange.path)
         row = found.rows.get(exchange.method)
         if row is None or row.dialect is None or row.form or _stranger(exchange.path, exchange.headers):
@@ -125,7 +136,11 @@ class RequestAdmission:
         return entry if self._may_again(entry) else None
 
     def _may_again(self, entry: Admission) -> bool:
-        return entry.leave is self and self._auth.is_let_in_again(entry)
+        return entry.leave is self._leave and self._auth.is_let_in_again(entry)
+
+    async def _learn(self, exchange: Exchange) -> None:
+        if check_host(exchange.headers, self._server) is None:
+            await self._auth.learn(exchange)
 
     def _may_come(self, exchange: Exchange) -> bool:
         """Whether nothing but its key could keep a request out."""
@@ -138,7 +153,7 @@ class RequestAdmission:
     ) -> Admission:
         handler = self._idempotency.once(row.handler, exchange.headers) if row.once else row.handler
         return Admission(
-            leave=self,
+            leave=self._leave,
             route=row.path,
             handler=handler,
             generates=row.generates and handler is row.handler,

@@ -10,8 +10,9 @@ from xenoglot.codec.glob import matches
 from xenoglot.gateway.auth.keys import Keyring, Principal, digest_of, digested, owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from xenoglot.gateway.auth.keys import KeySource
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.named_keys import NamedKey
     from xenoglot.gateway.config.tenants import Tenant
@@ -25,8 +26,10 @@ NO_MODEL: Final = ("",)
 """Allowed models that match no name."""
 
 
-def build_keyring(config: Config) -> Keyring:
+def build_keyring(config: Config, stored: KeySource | None = None) -> Keyring:
     """Return the keys of `config`: named ones, those of `[keys]`, of its administrators, and of its tenants.
+
+    Those of the store are `stored`.
 
     A key without a name is named after its tenant or its environment variable; several of one are numbered.
     """
@@ -40,15 +43,20 @@ def build_keyring(config: Config) -> Keyring:
     for name, named in config.keys.named.items():
         digest, client = _named(named, config)
         found[digest] = replace(client, name=name)
-    for variable in config.keys.env:
-        for name, key in _numbered(variable, config.secrets[variable].split()):
-            found.setdefault(digest_of(key), _without_tenant(key, name))
+    for name, key in _of_variables(config.keys.env, config):
+        found.setdefault(digest_of(key), _without_tenant(key, name))
     for role, variables in (("admin", config.keys.admin_env), ("viewer", config.keys.viewer_env)):
-        for variable in variables:
-            for name, key in _numbered(variable, config.secrets[variable].split()):
-                client = found.get(digest_of(key)) or replace(_without_tenant(key, name), uses=False)
-                found[digest_of(key)] = replace(client, **{role: True})
-    return Keyring(clients=found.items())
+        for name, key in _of_variables(variables, config):
+            digest = digest_of(key)
+            client = found.get(digest, replace(_without_tenant(key, name), uses=False))
+            found[digest] = replace(client, **{role: True})
+    return Keyring(clients=found.items(), stored=stored)
+
+
+def _of_variables(variables: Sequence[str], config: Config) -> Iterator[tuple[str, str]]:
+    """Yield the keys in environment variables, each after its name."""
+    for variable in variables:
+        yield from _numbered(variable, config.secrets[variable].split())
 
 
 def _named(named: NamedKey, config: Config) -> tuple[bytes, Principal]:

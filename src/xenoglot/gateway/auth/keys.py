@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from hashlib import blake2b, sha256
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -75,18 +75,43 @@ EVERYBODY = Principal()
 """Who asks where nobody needs a key."""
 
 
+class KeySource(Protocol):
+    """Keys that are not of the configuration."""
+
+    def find(self, digest: bytes) -> Principal | Failure | None:
+        """Return the client of a key that is known, or why it may not be used; `None` if it is not known."""
+        ...
+
+    async def learn(self, credential: str, digest: bytes) -> None:
+        """Look a credential up if it may be a key that is not known.
+
+        Raises:
+            FailureError: that cannot be found out now.
+        """
+        ...
+
+
 class Keyring:
     """The keys that are let in; with none at all, everybody is. `clients` are by the SHA-256 digests of their keys."""
 
-    __slots__ = ("_by_owner", "_by_place", "_has_admins", "_has_users", "_secret")
+    __slots__ = ("_by_owner", "_by_place", "_has_admins", "_has_users", "_secret", "stored")
 
-    def __init__(self, keys: Iterable[str] = (), clients: Iterable[tuple[bytes, Principal]] = ()) -> None:
+    def __init__(
+        self,
+        keys: Iterable[str] = (),
+        clients: Iterable[tuple[bytes, Principal]] = (),
+        stored: KeySource | None = None,
+    ) -> None:
+        self.stored = stored
+        """Further keys, which may be created, changed and deleted at any time; a key is needed even if it has none."""
         self._secret = secrets.token_bytes(32)
         every = [*((digest_of(key), Principal(owner=owner_of(key))) for key in keys), *clients]
         self._by_place = {self._place(digest): (digest, client) for digest, client in every}
-        self._by_owner = {client.owner: client for _, client in every if client.uses} or {EVERYBODY.owner: EVERYBODY}
-        self._has_users = any(client.uses for _, client in every)
-        self._has_admins = any(client.admin or client.viewer for _, client in every)
+        self._by_owner = {client.owner: client for _, client in every if client.uses}
+        self._has_users = stored is not None or any(client.uses for _, client in every)
+        self._has_admins = stored is not None or any(client.admin or client.viewer for _, client in every)
+        if not self._by_owner and stored is None:
+            self._by_owner[EVERYBODY.owner] = EVERYBODY
 
     def __bool__(self) -> bool:
         """Whether a key is needed to ask a model."""
@@ -111,9 +136,12 @@ class Keyring:
         shown = {digest_of_wire(credential) for credential in credentials(headers)}
         if len(shown) != 1:
             return AMBIGUOUS if shown else MISSING
-        client = self._find(shown.pop())
-        if client is None:
-            return WRONG
+        digest = shown.pop()
+        client: Principal | Failure | None = self._find(digest)
+        if client is None and self.stored is not None:
+            client = self.stored.find(digest)
+        if not isinstance(client, Principal):
+            return client or WRONG
         refusal = self._role_refusal(client, policy)
         return client if refusal is None else refusal
 
@@ -134,17 +162,21 @@ class Keyring:
         found = self.admit(headers)
         return found if isinstance(found, Failure) else None
 
-    def owner(self, headers: Sequence[tuple[str, str]]) -> str:
-        """Return whose the things are that a request which was let in has kept: its client's, or everybody's."""
-        shown = credentials(headers) if self._has_users else ()
-        if not shown:
-            return ""
-        client = self._find(digest_of_wire(shown[0]))
-        return _owner_of_bytes(shown[0].encode("latin-1")) if client is None else client.owner
-
     def client_of(self, owner: str) -> Principal | None:
         """Return who may ask models and has the things of `owner`; `None` where no key of theirs is known any more."""
         return self._by_owner.get(owner)
+
+    async def learn(self, headers: Sequence[tuple[str, str]]) -> None:
+        """Have a key that `headers` show, and that is not known, looked up where further keys are.
+
+        Raises:
+            FailureError: that cannot be found out now.
+        """
+        shown = {digest_of_wire(credential): credential for credential in credentials(headers)}
+        if self.stored is not None and len(shown) == 1:
+            digest, credential = shown.popitem()
+            if self._find(digest) is None:
+                await self.stored.learn(credential, digest)
 
     def _find(self, digest: bytes) -> Principal | None:
         ours, client = self._by_place.get(self._place(digest), (NOBODYS, None))
@@ -179,12 +211,8 @@ def credentials(headers: Sequence[tuple[str, str]]) -> list[str]:
 
 def owner_of(key: str) -> str:
     """Return the owner of what the client of a key without a tenant stores."""
-    return _owner_of_bytes(key.encode("utf-8", "surrogateescape"))
-
-
-def _owner_of_bytes(key: bytes) -> str:
-    """Return a digest of another kind than that by which keys are known, so a store tells nobody a key's."""
-    return digested(b"owner\0" + key)
+    # another digest than the one that keys are known by, so that a store does not have that
+    return digested(b"owner\0" + key.encode("utf-8", "surrogateescape"))
 
 
 def digested(text: bytes) -> str:

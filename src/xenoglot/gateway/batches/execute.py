@@ -201,7 +201,10 @@ async def _answered(
 
 
 async def _answer(services: BatchServices, row: EndpointRow | None, ctx: RequestContext, owner: str) -> None:
-    client = services.auth.keyring.client_of(owner)
+    auth = services.auth
+    client = auth.keyring.client_of(owner)
+    if client is None and auth.stored is not None:
+        client = await auth.stored.client_of(owner)
     if client is None:
         raise FailureError(REVOKED)
     ctx.record.client = client

@@ -8,6 +8,7 @@
     env = ["GATEWAY_KEYS"]              # clients' keys: environment variables, several keys in one separated by spaces
     admin_env = ["ADMIN_KEY"]           # who sees `/metrics` and administers the gateway
     viewer_env = ["VIEWER_KEY"]         # who sees `/metrics` and what administrators see
+    store = true                        # keys of the store too: `xenoglot keys create`
 
     [tenants.research]                  # several keys that are one client
     key_env = "RESEARCH_KEYS"
@@ -130,7 +131,7 @@ class Config(Struct, frozen=True, kw_only=True):
     def needs_key(self) -> bool:
         """Whether clients need a key to use a model."""
         keys = self.keys
-        return bool(keys.env or keys.named or self.tenants)
+        return bool(keys.env or keys.named or keys.store or self.tenants)
 
     def upstream_keys(self, upstream: UpstreamSettings) -> tuple[str, ...]:
         """Return our keys for a server, in the order in which they are named; none where it needs none."""
@@ -390,6 +391,8 @@ def _check_store(config: Config, problems: Problems) -> None:
         problems.add("store.url", f"found {shown(OFF)}; `preserve_reasoning` needs a store")
     if store.url == OFF and config.ledger_settings is not None:
         problems.add("store.url", f"found {shown(OFF)}; `[ledger]` needs a store")
+    if store.url == OFF and config.keys.store:
+        problems.add("store.url", f"found {shown(OFF)}; `store = true` under `[keys]` needs a store")
 
 
 def _check_models(config: Config, plain: JSONObject, problems: Problems) -> None:

@@ -28,6 +28,7 @@ from xenoglot.policy.auth_throttle import AuthThrottle, source_of
 
 if TYPE_CHECKING:
     from xenoglot.gateway.auth.keys import Keyring, Policy
+    from xenoglot.gateway.auth.stored_keys import StoredKeys
     from xenoglot.model.json import JSON
 
 
@@ -92,8 +93,9 @@ TOO_MANY = "rate limit: too many wrong API keys came from this address"
 class AuthService:
     """Tells who clients are by their keys, and slows down sources of wrong ones. `clock` gives seconds."""
 
-    def __init__(self, keyring: Keyring, clock: Callable[[], float]) -> None:
+    def __init__(self, keyring: Keyring, clock: Callable[[], float], stored: StoredKeys | None = None) -> None:
         self.keyring = keyring
+        self.stored = stored
         self.throttle = AuthThrottle()
         self.clock = clock
 
@@ -111,6 +113,16 @@ class AuthService:
         elif source is not None and found == WRONG:
             wait = self.throttle.refused(source, now)
         return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
+
+    async def learn(self, exchange: Exchange) -> None:
+        """Have a key that is not known looked up in the store, unless its source sends too many wrong ones.
+
+        Raises:
+            FailureError: that cannot be found out now.
+        """
+        source = source_of(exchange.peer)
+        if source is None or not self.throttle.is_exhausted(source, self.clock()):
+            await self.keyring.learn(exchange.headers)
 
     def is_let_in_again(self, entry: Admission) -> bool:
         """Return whether a request with the head of one that was let in may come in as that did, counting it too."""

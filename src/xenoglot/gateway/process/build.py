@@ -101,6 +101,7 @@ async def build_gateway(
         )
         if gateway.prices is not None:
             await asyncio.to_thread(gateway.prices.load)
+        stack.push_async_callback(gateway.let_go_of_keys)
         stack.push_async_callback(gateway.let_go_of_batches)
         yield gateway
 
@@ -148,7 +149,7 @@ def with_private_caches(config: Config) -> Config:
 
     A prompt that begins as another client's did is answered sooner, which tells what others ask.
     """
-    if not build_keyring(config).several:
+    if not config.keys.store and not build_keyring(config).several:
         return config
     told = config.embedded or Embedded()
     models = {name: replace(one, share_cache=one.share_cache or False) for name, one in told.models.items()}

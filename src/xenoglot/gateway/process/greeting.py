@@ -73,6 +73,8 @@ def _key(gateway: Gateway) -> str:
         return "not needed; any value works"
     if gateway.config.keys.env:
         return f"required: a key in ${gateway.config.keys.env[0]}"
+    if gateway.config.keys.store:
+        return "required: create one with `xenoglot keys create`"
     return "required: the key of a tenant"
 
 

@@ -46,7 +46,7 @@ class StoredQuery:
         self.dialect = ctx.dialect
         self.keeper = keeper
         self.state = state
-        self.owner = endpoints.auth.keyring.owner(ctx.exchange.headers)
+        self.owner = ctx.client.owner
         self.jobs = endpoints.jobs
         self.more: list[tuple[str, str]] = []
         """Headers of the response."""

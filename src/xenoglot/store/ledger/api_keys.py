@@ -71,6 +71,13 @@ class KeySecret(NamedTuple):
     key: StoredKey
 
 
+class KeySnapshot(NamedTuple):
+    """Secrets with their keys, at least as new as `version`."""
+
+    version: int
+    secrets: list[KeySecret]
+
+
 class KeyFilter(Struct, frozen=True, kw_only=True):
     """Which keys are meant, newest first; `after` continues after the key with this id."""
 
@@ -178,14 +185,16 @@ def delete(key_id: str, change: Change) -> Steps[StoredKey | None]:
     return before
 
 
-def by_digests(digests: Sequence[str]) -> Steps[list[KeySecret]]:
+def by_digests(digests: Sequence[str]) -> Steps[KeySnapshot]:
     """Return the secrets with these digests, each with its key."""
-    return (yield from _secrets("digest", digests))
+    now = yield from version()  # first: what is read after it is no older
+    return KeySnapshot(now, (yield from _secrets("digest", digests)))
 
 
-def by_ids(ids: Sequence[str]) -> Steps[list[KeySecret]]:
-    """Return the secrets of the keys with these ids."""
-    return (yield from _secrets("key", ids))
+def by_ids(ids: Sequence[str], known: int | None = None) -> Steps[KeySnapshot | None]:
+    """Return the secrets of the keys with these ids; `None` if the version still is the `known` one."""
+    now = yield from version()
+    return None if now == known else KeySnapshot(now, (yield from _secrets("key", ids)))
 
 
 def by_owner(owner: str) -> Steps[list[StoredKey]]:
