@@ -177,6 +177,7 @@ class Gateway:
                 dispatcher=self.dispatcher,
                 backends=self.backends,
                 routes=self.routes,
+                redact=self.redact,
                 ended=lambda: self.draining or self.replaced,
                 reload=self.reload,
             )

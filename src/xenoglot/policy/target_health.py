@@ -371,6 +371,10 @@ class KeyPool:
         key.strikes = 0
         key.refused_until = -inf
 
+    def resting(self, now: float) -> int:
+        """Return how many keys are cooling down."""
+        return sum(now < key.usable_at for key in self._keys)
+
     def clear_at(self, now: float, *, but: int | None = None) -> float:
         """Return when nothing is held against some key other than `but`: `now`, if there is one; `inf`, if none."""
         others = (key.usable_at for index, key in enumerate(self._keys) if index != but)

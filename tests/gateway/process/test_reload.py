@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from xenoglot.gateway.process.reload import FileSource, Reloader
 from xenoglot.gateway.process.shared_resources import SharedResources
 from xenoglot.model.events import BlockEnded, Finished
 from xenoglot.model.response import Finish
+from xenoglot.store.ledger import audit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.config.load import Config
+    from xenoglot.store.sqlite import Memory
 
 PATH = "/v1/chat/completions"
 READY = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -305,3 +307,22 @@ async def test_k12_readiness_is_false_from_the_first_signal_and_connections_end_
 @pytest.fixture(autouse=True)
 def _captured_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
+
+
+@leakless
+async def test_k14_an_administrator_reloads_and_is_told_the_mistake() -> None:
+    async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, told, reloader):
+        before = stage.server.application
+        before.reload = reloader.reload_now
+        request = post_bytes("/admin/v1/reload", {}, "Connection: close")
+        good, told.config = told.config, ConfigurationError("the file: no")
+        assert b'"message":"configuration not reloaded: the file: no"' in await stage.exchange(request)
+        assert (stage.server.application is before, before.replaced) == (True, False)
+        told.config = good
+        assert (await stage.exchange(request)).endswith(b'{"object":"reload","ok":true}')
+        after = stage.server.application
+        assert (after is before, before.replaced, after.replaced) == (False, True, False)
+        assert after.reload is before.reload
+        assert before.keeper is not None
+        (entry,) = await cast("Memory", before.keeper.store).read(audit.entries(audit.AuditFilter()))
+        assert (entry.actor, entry.action, entry.object) == ("local", "reload", "config")

@@ -37,6 +37,7 @@ class AdminServices(Struct, frozen=True, kw_only=True):
     dispatcher: Dispatcher
     backends: Mapping[str, Backend]
     routes: Routes
+    redact: Callable[[str], str]
     ended: Callable[[], bool]
     reload: Callable[[], Awaitable[str | None]] | None
     """Reloads the configuration and returns the problem, if there is one; `None` without a configuration file."""

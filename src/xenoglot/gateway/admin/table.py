@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.gateway.admin.configuration import ConfigRoutes
 from xenoglot.gateway.admin.endpoint import AdminEndpoint
 from xenoglot.gateway.admin.requests import RequestRoutes
+from xenoglot.gateway.admin.translation import TranslationRoutes
+from xenoglot.gateway.admin.upstreams import UpstreamRoutes
 from xenoglot.gateway.admin.usage import UsageRoutes
 
 if TYPE_CHECKING:
@@ -15,7 +18,13 @@ if TYPE_CHECKING:
 
 def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
     """Return the routes of the administration."""
-    parts = (UsageRoutes(services), RequestRoutes(services))
+    parts = (
+        UsageRoutes(services),
+        RequestRoutes(services),
+        UpstreamRoutes(services),
+        ConfigRoutes(services),
+        TranslationRoutes(services),
+    )
     return tuple(route for part in parts for route in part.routes())
 
 

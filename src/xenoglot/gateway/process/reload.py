@@ -72,6 +72,8 @@ class Reloader:
         self._stack = stack
         self._task: asyncio.Task[None] | None = None
         self._again = False
+        self._problem: str | None = None
+        """Why the last reload changed nothing."""
         self._retiring: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._seen = _state(source)
@@ -84,6 +86,13 @@ class Reloader:
             self._task = asyncio.get_running_loop().create_task(self._reload())
         else:
             self._again = True
+
+    async def reload_now(self) -> str | None:
+        """Reload, and return the problem if that changed nothing."""
+        self.reload()
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        return self._problem
 
     def watch(self) -> None:
         """Look, from now on, whether the file changes."""
@@ -109,12 +118,14 @@ class Reloader:
     async def _reload(self) -> None:
         self._again = True
         while self._again and self._source is not None:
-            self._again = False
+            self._again, self._problem = False, None
             try:
                 await self._exchange(self._source)
             except XenoglotError as error:
+                self._problem = str(error)
                 _logger.error("configuration not reloaded: %s", error)  # noqa: TRY400  it is the reader's mistake
             except Exception as error:  # noqa: BLE001  whatever it is: what serves goes on serving
+                self._problem = "an internal error; the log has it"
                 _logger.error("configuration not reloaded: %s", whereabouts(error))  # noqa: TRY400  no texts
 
     async def _exchange(self, source: Source) -> None:

@@ -159,6 +159,7 @@ class ServeOptions(NamedTuple):
     """How a process serves: `assemble` makes gateways, `source` is reloaded, `at_once` is as in `GatewayServer`.
 
     With `terminal` it greets with a panel instead of a line; `closes` is whether it stops when the terminal is closed.
+    `reloaded` is called after a client had it reload.
     """
 
     assemble: Assembly
@@ -166,6 +167,7 @@ class ServeOptions(NamedTuple):
     at_once: Sequence[signal.Signals] = STOP_SIGNALS
     terminal: bool = False
     closes: bool = True
+    reloaded: Callable[[], object] = bool
 
 
 def serve_at(listener: socket.socket, config: Config, say: Callable[[str], object], setup: ServeOptions) -> None:
@@ -179,12 +181,14 @@ def serve_at(listener: socket.socket, config: Config, say: Callable[[str], objec
 
 
 async def _serve(config: Config, listener: socket.socket, say: Callable[[str], object], setup: ServeOptions) -> None:
-    assemble, source, at_once, terminal, closes = setup
+    assemble, source, at_once, terminal, closes, reloaded = setup
     reload_asked = _hear_reloads()
     async with contextlib.AsyncExitStack() as stack:
         server = GatewayServer(await stack.enter_async_context(assemble(config)), at_once)
         reloader = Reloader(server.native, source, assemble, stack.pop_all())
         stack.push_async_callback(reloader.aclose)
+        if source is not None:
+            server.native.application.reload = partial(_reload, reloader, reloaded)
         server.reload = partial(_hang_up, server, reloader) if terminal and closes else reloader.reload
         configure_logging(server.native.redact)
         if config.server.watch:
@@ -198,6 +202,14 @@ async def _serve(config: Config, listener: socket.socket, say: Callable[[str], o
 
         with watch_loop(server.native.application.lag):
             await server.serve([listener], begun)
+
+
+async def _reload(reloader: Reloader, reloaded: Callable[[], object]) -> str | None:
+    """Reload because a client requests it, and return the problem if that changed nothing."""
+    problem = await reloader.reload_now()
+    if problem is None:
+        reloaded()
+    return problem
 
 
 def _hang_up(server: GatewayServer, reloader: Reloader) -> None:

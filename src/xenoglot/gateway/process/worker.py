@@ -99,7 +99,9 @@ def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
                 numbers.tell_of(gateway)
                 yield gateway
 
-        serve_at(listener, config, _say, ServeOptions(assemble, source, AT_ONCE, post.terminal, closes=False))
+        every = partial(os.kill, os.getppid(), signal.SIGHUP)  # the supervisor, which passes it on to all
+        options = ServeOptions(assemble, source, AT_ONCE, post.terminal, closes=False, reloaded=every)
+        serve_at(listener, config, _say, options)
 
 
 def _say(greeting: str) -> None:

@@ -17,7 +17,7 @@ from xenoglot.gateway.limits.limiter import Limiter, Scopes
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.router import RoutePlan
 from xenoglot.model.failure import Failure
-from xenoglot.policy.target_health import Breaker, KeyPool, Retry, RetryBudget
+from xenoglot.policy.target_health import Breaker, KeyPool, Retry, RetryBudget, State
 from xenoglot.policy.target_order import TargetLoad, averaged
 
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ ONCE = Retry(attempts=1)
 
 
 class TargetMetrics(Struct, frozen=True, kw_only=True):
-    """How a target is doing; `model` is empty where any name goes through. `latency` is in seconds to a first byte."""
+    """How a target is doing; `model` is empty where any name goes through. `latency` is in seconds to a first byte.
+
+    `keys_resting` are API keys that are cooling down.
+    """
 
     backend: str
     model: str
@@ -42,6 +45,9 @@ class TargetMetrics(Struct, frozen=True, kw_only=True):
     running: int
     latency: float | None
     open: bool
+    state: State = "closed"
+    keys: int = 1
+    keys_resting: int = 0
 
 
 class TargetHealth:
@@ -121,13 +127,17 @@ class TargetRegistry:
 
 def _measures(place: tuple[str, str], health: TargetHealth, now: float) -> TargetMetrics:
     backend, model = place
+    state: State = "closed" if health.breaker is None else health.breaker.state(now)
     return TargetMetrics(
         backend=backend,
         model=model,
         tries=health.tries,
         running=health.running,
         latency=health.latency,
-        open=health.breaker is not None and health.breaker.state(now) == "open",
+        open=state == "open",
+        state=state,
+        keys=len(health.busy),
+        keys_resting=health.keys.resting(now),
     )
 
 
