@@ -134,7 +134,8 @@ fmt: install-dev  ## format the code, and mend what can be mended
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
 	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra redis --extra structured --extra terminal --extra prices --extra mcp --extra otel" "lock:--group lock" \
 	    "clients:--group clients" "deploy:--group deploy" "docs:--group docs" "fuzz:--group fuzz" \
-	    "dev:--group dev -c requirements/run.txt"; do \
+	    "dev:--group dev -c requirements/run.txt" \
+	    "openapi:--group openapi -c requirements/run.txt -c requirements/dev.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \
 	  $(BIN)/uv pip compile --quiet $(ARGS) --universal --python-version 3.11 --no-build --generate-hashes \
 	    --system-certs --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/$${set%%:*}.txt $${set#*:} \
@@ -155,9 +156,9 @@ $(VENV)/run.stamp: $(LOCKED) pyproject.toml | $(BIN)/python
 	@scripts/quiet $(VENV)/install.log $(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
-$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+$(VENV)/dev.stamp: requirements/dev.txt requirements/openapi.txt $(VENV)/run.stamp
 	@echo "Installing what the tests and checks need (log: $(VENV)/install-dev.log)"
-	@scripts/quiet $(VENV)/install-dev.log $(INSTALL) -r requirements/dev.txt
+	@scripts/quiet $(VENV)/install-dev.log $(INSTALL) -r requirements/dev.txt -r requirements/openapi.txt
 	@touch $@
 
 # By hand: the locks' tool does not know the build for the processor alone, and the other brings gigabytes on Linux.

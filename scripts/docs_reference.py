@@ -14,9 +14,13 @@ import msgspec
 
 import xenoglot
 import xenoglot.testing
-from tests.gateway.running_gateway import endpoint_rows
+from tests.gateway.running_gateway import config_for
+from tests.gateway.scripted_backends import HELLO
 from xenoglot import cli
+from xenoglot.backends.scripted import Scripted
 from xenoglot.command_help import EXAMPLES, HelpFormatter, commands_of, metavar, sections
+from xenoglot.gateway.admin.openapi import ACCESS, openapi_document
+from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config import load
 
 if TYPE_CHECKING:
@@ -158,30 +162,59 @@ def _default(value: object) -> str:
 
 
 def http_page() -> str:
-    """Return the page of the endpoints, from the route table.
-
-    An OpenAPI document of the gateway, once it makes one, is to be shown here in place of the table.
-    """
+    """Return the page of the endpoints, from the OpenAPI document of the gateway."""
+    found = openapi()
     lines = [
         "# HTTP endpoints",
         "",
-        "Look up which paths the gateway serves. The page is generated from its route table;",
-        "[the gateway](../docs/gateway.md) explains headers, errors and streams, and",
-        "[the dialects](../docs/dialects/README.md) explain the bodies.",
+        "Look up which paths the gateway serves. The page is generated from the OpenAPI document that each gateway",
+        "serves at `/openapi.json`. [The gateway](../docs/gateway.md) explains headers, errors and streams,",
+        "[the dialects](../docs/dialects/README.md) explain the bodies, and [the admin API](../docs/admin-api.md)",
+        "explains administration.",
         "",
-        "`key`: needs a client key if the configuration has keys. `admin`: needs an administrator's key.",
-        "`open`: needs no key.",
+        "| access | meaning |",
+        "|---|---|",
+        *(f"| {policy} | {meaning} |" for policy, meaning in ACCESS.items()),
         "",
     ]
-    groups: dict[str, list[Any]] = {}
-    for row in endpoint_rows():
-        groups.setdefault("" if row.dialect is None else row.dialect.name, []).append(row)
-    for name, found in sorted(groups.items()):
-        rows = sorted(found, key=lambda row: (row.path, row.method))
-        lines += [f"## {f'Dialect `{name}`' if name else 'Gateway'}", "", "| method | path | access |", "|---|---|---|"]
-        lines += [f"| {row.method} | `{row.path}` | {row.policy} |" for row in rows]
+    for tag in found["tags"]:
+        own = [one for one in operations(found) if tag["name"] in one[2]["tags"]]
+        title = tag["name"].capitalize() if tag["name"] in ("gateway", "administration") else f"Dialect `{tag['name']}`"
+        lines += [f"## {title}", "", "| method | path | access | summary |", "|---|---|---|---|"]
+        lines += [f"| {method} | `{path}` | {one['x-access']} | {_cell(one['summary'])} |" for method, path, one in own]
         lines.append("")
+        if tag["name"] == "administration":
+            lines += [line for one in own for line in _parameters(*one)]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def openapi() -> dict[str, Any]:
+    """Return the OpenAPI document of a gateway."""
+    gateway = Gateway(config_for("scripted"), {"scripted": Scripted(HELLO)})
+    return openapi_document(gateway.routes.endpoints, gateway.admin_routes())
+
+
+def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the method, the path and the description of each operation."""
+    for path, methods in document["paths"].items():
+        for method, one in sorted(methods.items()):
+            yield method.upper(), path, one
+
+
+def _parameters(method: str, path: str, one: Any) -> Iterator[str]:  # noqa: ANN401  a part of the document
+    """Yield the lines about the query of an operation."""
+    found = [parameter for parameter in one["parameters"] if parameter["in"] == "query"]
+    if not found:
+        return
+    yield from (f"### `{method} {path}`", "", "| parameter | type | default |", "|---|---|---|")
+    for parameter in found:
+        schema = parameter["schema"]
+        kinds = [kind.get("type") for kind in schema.get("anyOf", [schema])]
+        words = ", ".join(f"`{word}`" for word in schema["enum"]) if "enum" in schema else None
+        default = schema.get("default")
+        told = "" if default is None else f"`{json.dumps(default)}`"
+        yield f"| `{parameter['name']}` | {words or ' or '.join(kind for kind in kinds if kind != 'null')} | {told} |"
+    yield ""
 
 
 # -- Python
@@ -263,5 +296,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "python-testing.md": testing_page,
 }
 """The pages, by their names under `reference/`."""
-FILES: dict[str, Callable[[], str]] = {"configuration.schema.json": lambda: json.dumps(schema(), indent=2) + "\n"}
+FILES: dict[str, Callable[[], str]] = {
+    "configuration.schema.json": lambda: json.dumps(schema(), indent=2) + "\n",
+    "openapi.json": lambda: json.dumps(openapi(), indent=2) + "\n",
+}
 """Files beside them."""

@@ -25,7 +25,7 @@ RUNTIME: list[str] = [*PROJECT["project"]["dependencies"], *(name for names in E
 # environment of ours installs either to run.
 LOCKED_EXTRAS = [extra for extra in EXTRAS if extra not in ("transformers", "ray")]
 LOCKED: list[str] = [*PROJECT["project"]["dependencies"], *(name for extra in LOCKED_EXTRAS for name in EXTRAS[extra])]
-LOCKED_GROUPS = ("build", "clients", "deploy", "dev", "docs", "fuzz", "lock", "torch")
+LOCKED_GROUPS = ("build", "clients", "deploy", "dev", "docs", "fuzz", "lock", "openapi", "torch")
 DIRECT = {**{name: GROUPS[name] for name in LOCKED_GROUPS}, "run": LOCKED}
 
 # Whatever may hold a command that somebody runs: recipes, scripts and pages.

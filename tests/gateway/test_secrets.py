@@ -110,6 +110,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("GET", "/health", "open"),
         ("GET", "/health/ready", "open"),
         ("GET", "/metrics", "admin"),
+        ("GET", "/openapi.json", "open"),
         ("GET", "/v1/batches", "key"),
         ("GET", "/v1/batches/{id}", "key"),
         ("GET", "/v1/chat/completions", "key"),

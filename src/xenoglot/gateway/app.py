@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.admin.endpoint import AdminEndpoint
+    from xenoglot.gateway.admin.route import AdminRoute
     from xenoglot.gateway.batches.runner import BatchRunner
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import ConnectionSettings
-    from xenoglot.gateway.endpoint.request_context import Handler
     from xenoglot.gateway.http.application import Exchange, HeadState, PushExchange
     from xenoglot.gateway.ledger.recorder import RequestRecorder
     from xenoglot.gateway.ledger.request_cost import PriceList
@@ -117,7 +118,7 @@ class Gateway:
         )
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
         self.idempotency = Idempotency(self.keeper, self.bodies)
-        self._admin: Handler | None = None
+        self._admin: AdminEndpoint | None = None
         """The administration, once there was a request for it."""
         self.reload: Callable[[], Awaitable[str | None]] | None = None
         """Reloads the configuration, and returns the problem if there is one."""
@@ -156,32 +157,43 @@ class Gateway:
             status=StatusEndpoint(lambda: self.draining, metrics),
             usage=UsageEndpoint(keeper, self.recorder),
             admin=self._serve_admin,
+            openapi=self._serve_openapi,
         )
 
     async def _serve_admin(self, ctx: RequestContext) -> None:
         """Answer a request for the administration."""
+        await (await self._administration()).serve(ctx)
+
+    async def _serve_openapi(self, ctx: RequestContext) -> None:
+        """Send the OpenAPI document."""
+        await (await self._administration()).serve_document(ctx)
+
+    def admin_routes(self) -> tuple[AdminRoute, ...]:
+        """Return the table of the administration."""
+        return self._open_admin().routes
+
+    async def _administration(self) -> AdminEndpoint:
         if self._admin is None:
             self._admin = await asyncio.to_thread(self._open_admin)
-        await self._admin(ctx)
+        return self._admin
 
-    def _open_admin(self) -> Handler:
+    def _open_admin(self) -> AdminEndpoint:
         from xenoglot.gateway.admin.services import AdminServices  # noqa: PLC0415  most gateways are never administered
         from xenoglot.gateway.admin.table import admin_endpoint  # noqa: PLC0415  as above
 
-        return admin_endpoint(
-            AdminServices(
-                config=self.config,
-                bodies=self.bodies,
-                keeper=self.keeper,
-                recorder=self.recorder,
-                dispatcher=self.dispatcher,
-                backends=self.backends,
-                routes=self.routes,
-                redact=self.redact,
-                ended=lambda: self.draining or self.replaced,
-                reload=self.reload,
-            )
-        ).serve
+        services = AdminServices(
+            config=self.config,
+            bodies=self.bodies,
+            keeper=self.keeper,
+            recorder=self.recorder,
+            dispatcher=self.dispatcher,
+            backends=self.backends,
+            routes=self.routes,
+            redact=self.redact,
+            ended=lambda: self.draining or self.replaced,
+            reload=self.reload,
+        )
+        return admin_endpoint(services)
 
     def runner(self) -> BatchRunner:
         """Return what has batches answered.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
@@ -11,6 +12,7 @@ from xenoglot.backends.offload import offload
 from xenoglot.backends.redaction import for_log
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import FailureError, WireError
+from xenoglot.gateway.admin.openapi import openapi_document
 from xenoglot.gateway.admin.route import ADMIN, AdminRequest, AdminRoute, EventStream, Page, RawBody
 from xenoglot.gateway.endpoint.responses import fail, send
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.admin.route import AdminResult
     from xenoglot.gateway.endpoint.request_context import BodyReader, RequestContext
+    from xenoglot.gateway.endpoint.routes import EndpointRow
 
 METHOD_NOT_ALLOWED: Final = 405
 NO_STORE: Final = ("cache-control", "no-store")
@@ -32,8 +35,11 @@ ROW_BYTES: Final = 500
 class AdminEndpoint:
     """Answers the requests below `/admin/v1`. Errors have the form of the Chat Completions API."""
 
-    def __init__(self, routes: Sequence[AdminRoute], bodies: BodyReader) -> None:
+    def __init__(self, routes: Sequence[AdminRoute], bodies: BodyReader, rows: Sequence[EndpointRow] = ()) -> None:
         self.routes = tuple(routes)
+        self._rows = rows
+        """The route table of the whole gateway, for the document."""
+        self._document: bytes | None = None
         self._bodies = bodies
         self._dialect = dialects.get(USUAL_DIALECT)
         self._exact: dict[tuple[str, ...], dict[str, AdminRoute]] = {}
@@ -73,6 +79,12 @@ class AdminEndpoint:
         request = AdminRequest(ctx=ctx, route=route, variables=variables, parameters=parameters, value=value)
         request.query(route.query)
         await _answer(ctx, route, await route.handler(request))
+
+    async def serve_document(self, ctx: RequestContext) -> None:
+        """Send the OpenAPI document, which is made once."""
+        if self._document is None:
+            self._document = await asyncio.to_thread(lambda: encode_json(openapi_document(self._rows, self.routes)))
+        await send(ctx, 200, self._document, media_type="application/json")
 
     def _find(self, segments: tuple[str, ...]) -> tuple[dict[str, AdminRoute], dict[str, str]]:
         """Return the routes at a path by method, and its variables; a path without variables comes first."""

@@ -30,4 +30,4 @@ def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
 
 def admin_endpoint(services: AdminServices) -> AdminEndpoint:
     """Return what serves the administration."""
-    return AdminEndpoint(admin_routes(services), services.bodies)
+    return AdminEndpoint(admin_routes(services), services.bodies, services.routes.endpoints)

@@ -34,6 +34,7 @@ MODELS = "/v1/models"
 
 ADMIN = "/admin/v1/{path}"
 """The administration, which has a table of its own: `gateway.admin.table`."""
+OPENAPI = "/openapi.json"
 CHANGING_METHODS = ("POST", "PATCH", "DELETE")
 
 SERVICE_UNAVAILABLE = 503
@@ -88,6 +89,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     status: StatusEndpoint
     usage: UsageEndpoint
     admin: Handler
+    openapi: Handler
 
     def rows(self) -> tuple[EndpointRow, ...]:
         """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
@@ -103,6 +105,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             EndpointRow(method="GET", path=USAGE, policy="key", handler=self.usage.serve),
             EndpointRow(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
             EndpointRow(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
+            EndpointRow(method="GET", path=OPENAPI, policy="open", handler=self.openapi),
             EndpointRow(method="GET", path=ADMIN, policy="view", handler=self.admin),
             *(EndpointRow(method=one, path=ADMIN, policy="manage", handler=self.admin) for one in CHANGING_METHODS),
         ]
