@@ -33,6 +33,9 @@ WORDS: dict[FailureKind, tuple[int, str, str | None]] = {
 }
 """Status, type and code of each kind (https://developers.openai.com/api/docs/guides/error-codes, and our own words)."""
 
+QUOTA = "insufficient_quota"
+"""Type and code of a refusal for money, also with status 429 (https://developers.openai.com/api/docs/guides/error-codes)."""
+
 _CODES: dict[str, FailureKind] = {
     **{code: kind for kind, (_, _, code) in WORDS.items() if code is not None},
     "model_not_found": "not_found",
@@ -116,6 +119,8 @@ def encode_error(failure: Failure) -> tuple[int, JSONObject]:
         return status, {"error": failure.details | {"message": failure.message}}
     if failure.kind == "not_found" and (failure.param or "").endswith("model"):
         code = "model_not_found"
+    if failure.kind == "rate_limit" and failure.code == QUOTA:
+        word = code = QUOTA
     param = None if failure.param is None else failure.param.removeprefix("$.")
     return status, {"error": {"message": _message(failure), "type": word, "param": param, "code": code}}
 
