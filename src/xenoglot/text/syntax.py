@@ -60,6 +60,7 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
     `padding` is written behind `open` and before `close`, or, where neither is, within `begin` and `end`; `joint`
     between two calls that have no separator.
     `lines`: each call stands on a line of its own, so that a line that is none does not end the calls.
+    `echoed`: models repeat the calls with their `end`; the repetition has no effect.
     `auto` is whether the form is recognised where nothing is known of the model.
     """
 
@@ -73,6 +74,7 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
     joint: str = "\n"
     place: Place = "anywhere"
     lines: bool = False
+    echoed: bool = False
     auto: bool = True
 
     @property

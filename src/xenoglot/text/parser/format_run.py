@@ -32,6 +32,7 @@ class FormatRun:
         self.section = section
         self.marked = any(len(marker) > 1 for marker in form.markers)
         self.over = False
+        self.spoken: bool | None = None  # whether it began with words; `None`: nothing was made yet
         tagged = all(marker[0] in "<[" for marker in form.markers)  # and no fence, whose end may begin another
         alone = (alone and tagged) or all(is_token(marker) for marker in form.markers)
         self._reading = _read(form, section, alone=alone)
@@ -60,6 +61,8 @@ def _read(form: CallSyntax, section: ParserInput, *, alone: bool) -> Reading:
     """Read `begin`, calls and `end`."""
     if (yield from _opened(form, section, alone=alone)):
         return
+    if form.echoed:
+        section.record()
     while True:
         yield from _call(form, section)
         if form.lines and (yield from _rest_of_line(form, section)):
@@ -71,9 +74,17 @@ def _read(form: CallSyntax, section: ParserInput, *, alone: bool) -> Reading:
             return
         elif form.close and (yield from _crowded(form, section)):
             continue
-        if (yield from section.accept(form.end)) or not (yield from _another(form, section)):
+        if (yield from _finished(form, section)):
             section.drop_cut()
             return
+
+
+def _finished(form: CallSyntax, section: ParserInput) -> Generator[None, None, bool]:
+    """Read the end of the calls, or the opening marker of another; return whether there is no other."""
+    if (yield from section.accept(form.end)):
+        yield from section.echo()
+        return True
+    return not (yield from _another(form, section))
 
 
 def _call(form: CallSyntax, section: ParserInput) -> Reading:

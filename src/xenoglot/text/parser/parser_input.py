@@ -27,6 +27,9 @@ Reading: TypeAlias = "Generator[None, None, None]"
 LONGEST_BLANK: Final = 1024
 """Characters of blanks that may stand between two markers."""
 
+LONGEST_ECHO: Final = 4096
+"""Characters of calls that may be written again."""
+
 LONGEST_HELD: Final = 65_536
 """Characters that are held for a call whose name is not known yet."""
 
@@ -62,6 +65,7 @@ class ParserInput:
         self._told = False  # whether the call before was one, rather than words
         self._refused = False
         self._whole = False
+        self._recorded: list[str] | None = None
         self._losses: list[Piece] = []  # of a call that is not known to be one yet
 
     # ---- for the parser
@@ -123,6 +127,16 @@ class ParserInput:
         """Say that what was read behind a call belongs to its form, whatever follows."""
         if self._state == "between" and self._told:
             self._clear()
+
+    def record(self) -> None:
+        """Keep what is read from here on, for `echo`."""
+        self._recorded = []
+
+    def echo(self) -> Reading:
+        """Pass over what was recorded, if anything was, where it stands here again."""
+        recorded, self._recorded = "".join(self._recorded or ()).strip(), None
+        if recorded and (yield from self.accept((recorded,))):
+            self.settle()
 
     # ---- for grammars: reading
 
@@ -318,6 +332,10 @@ class ParserInput:
 
     def _note(self, text: str) -> None:
         self.read += len(text)
+        if self._recorded is not None:
+            self._recorded.append(text)
+            if self.read > LONGEST_ECHO:
+                self._recorded = None
         if self._state == "words" or (self._state == "between" and not self._told):
             self.pieces.append(TextPiece(text))
         elif self._state != "call":

@@ -378,7 +378,8 @@ class MarkerParser:
         if pieces:
             self._text = ""
             self._called = self._called or attempt.section.called
-            self._spoken = self._spoken or (attempt.marked and isinstance(pieces[0], TextPiece))
+            attempt.spoken = isinstance(pieces[0], TextPiece) if attempt.spoken is None else attempt.spoken
+            self._spoken = self._spoken or (attempt.marked and attempt.spoken)
             if isinstance(pieces[0], TextPiece) and blanks:  # they stood before words after all
                 pieces = [TextPiece(blanks), *pieces]
             self._made += self._in_thought(pieces) if self._thoughts is not None else pieces

@@ -104,12 +104,19 @@ _LFM2: Final = Syntax(
     note=(
         "A list of calls, prompted for JSON a list of objects; sometimes a call without its brackets. Servers strip "
         "the markers of LFM2.5: a list of calls to declared tools counts first and after a sentence; one after another "
-        "call is an echo."
+        "call is an echo. An echo that ends in the marker is removed."
     ),
     models=("lfm2*", "lfm-2*"),
     calls=(
-        CallSyntax(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=Pythonic(starts="[" + LETTERS)),
-        CallSyntax(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=JSONCalls(listed=True)),
+        CallSyntax(
+            begin=("<|tool_call_start|>",),
+            end=("<|tool_call_end|>",),
+            payload=Pythonic(starts="[" + LETTERS),
+            echoed=True,
+        ),
+        CallSyntax(
+            begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=JSONCalls(listed=True), echoed=True
+        ),
     ),
     slips=(
         CallSyntax(
