@@ -24,6 +24,10 @@ MOST_STEPS: Final = 256
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
 _ZEROS = re.compile(r"\A(-?)0+(?=[0-9])")
+_SIGNED = re.compile(r"\+?(-?)([0-9]*)\.?([0-9]*)")
+"""A decimal number as Python reads it: with a plus, or without the digits on one side of its point."""
+_SWITCHES: Final = {"1": "true", "0": "false"}
+_OTHER_THAN_SWITCHES: Final = frozenset({"integer", "number", "string"})
 _WORDS: Final = {"true": "boolean", "false": "boolean", "null": "null"}
 _OTHER_WORDS: Final = {"none": "null", **_WORDS}
 """How templates print them that leave it to Python; any case."""
@@ -114,8 +118,10 @@ def typed(text: str, schema: JSON, root: JSON) -> str:
     if admitted == _TEXT:
         return f'"{escaped(text)}"'
     found, kind = _literal(text.strip(), loose=admitted is not None)
+    if admitted is not None and kind not in admitted and not admitted & _OTHER_THAN_SWITCHES:
+        found, kind = _SWITCHES.get(found, found), "boolean"
     if not found and admitted is not None and "string" not in admitted:
-        found, kind = _literal(_ZEROS.sub(r"\1", text.strip()), loose=True)
+        found, kind = _literal(_ZEROS.sub(r"\1", _number(text.strip())), loose=True)
         if not found:
             found, kind = _literal(_unescaped(text.strip()), loose=True)
     return found if found and _fits(admitted, kind, text.strip()) else f'"{escaped(text)}"'
@@ -233,6 +239,14 @@ def _literal(value: str, *, loose: bool) -> tuple[str, str]:
         return "", ""
     found = value if _is_json(value) else _from_python(value) if loose else ""
     return found, {"{": "object", "[": "array", '"': "string"}[found[0]] if found else ""
+
+
+def _number(text: str) -> str:
+    """Return a number of Python's as JSON has it; what is none as it is."""
+    found = _SIGNED.fullmatch(text)
+    if found is None or not (found[2] or found[3]):
+        return text
+    return f"{found[1]}{found[2] or 0}" + (f".{found[3] or 0}" if "." in text else "")
 
 
 def _unescaped(text: str) -> str:
