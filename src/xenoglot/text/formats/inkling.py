@@ -34,7 +34,8 @@ FORM: Final = CallSyntax(
 THOUGHTS: Final = ReasoningSyntax(open=(f"{_MESSAGE}{_THINK}", _THINK), close=(_END,), place="anywhere")
 
 _CONTENTS: Final = tuple(
-    f"<|content_{kind}|>" for kind in ("text", "image", "audio_input", "tool_error", "xml", "model_end_sampling")
+    f"<|content_{kind}|>"
+    for kind in ("text", "image", "audio_input", "invoke_tool_text", "tool_error", "xml", "model_end_sampling")
 )
 
 DROPPED: Final = (
