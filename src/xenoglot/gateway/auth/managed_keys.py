@@ -28,7 +28,7 @@ SECRET_CHARACTERS: Final = 43
 """Random letters and digits of a secret: 256 bits."""
 
 SHOWN: Final = 4
-"""Characters of a secret that are stored and shown, so that people tell keys apart."""
+"""Characters of a secret that are stored and shown, so that people distinguish keys."""
 
 ROLES: Final = ("client", "viewer", "admin")
 """`client` may use models, `viewer` read what administrators see, `admin` administer."""

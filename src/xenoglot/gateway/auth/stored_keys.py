@@ -1,7 +1,7 @@
 """Keys of the store: looked up by digest when they are first seen, kept in memory, dropped when they change.
 
 Theory of operation. A credential in the form of a key of the store that is not known is looked up, and the request
-waits for it. At most one query is under way, which takes all digests that wait; after one that found nothing there is
+waits for it. At most one query is in progress, which takes all digests that wait; after one that found nothing there is
 a short pause, and an unknown digest is not looked up again for some time: so wrong keys cannot hammer the store. What
 is found is kept. While anything is, the version of the keys in the store is read twice a second: if it has grown,
 the keys in memory are read again. So a change by any process holds here within a second; one that this gateway makes
@@ -206,7 +206,7 @@ class StoredKeys:
             self._used[key_id] = at
 
     def inherit(self, other: StoredKeys) -> None:
-        """Go on knowing what `other` knew of the same store."""
+        """Continue to know what `other` knew of the same store."""
         self._version = other._version
         for known in other._known.values():
             self._put(known._replace(client=self._client(known.key)))
