@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "Connect programs": ("serve", "run", "init", "config", "health", "completion"),
     "Models and providers": ("models", "providers", "probe", "pull"),
     "Report": ("usage", "requests"),
+    "Administer": ("keys",),
     "Translate": ("translate", "parse"),
     "Test": ("mock", "record", "replay"),
 }
@@ -39,6 +40,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "usage": ("xenoglot usage --by tenant,model --since 7d",),
     "requests": ("xenoglot requests list --since 1h --failed",),
+    "keys": (
+        "xenoglot keys create --tenant ada --name laptop --models 'claude-*' --expires 90d",
+        "xenoglot keys rotate laptop --keep-old 24h",
+    ),
     "models": ("xenoglot models --upstream http://127.0.0.1:8000",),
     "ask": (
         "xenoglot ask What is the capital of France?",

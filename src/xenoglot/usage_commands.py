@@ -100,7 +100,7 @@ def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     rows = _read(options, queries.usage(by, UsageFilter(since=_since(options) // 3600 * 3600, tenant=options.tenant)))
     if "day" in by or "hour" in by:
         for row in rows:
-            row |= {name: _moment(cast("float", row[name]), name) for name in ("day", "hour") if name in row}
+            row |= {name: moment(cast("float", row[name]), name) for name in ("day", "hour") if name in row}
     if options.json:
         for row in rows:
             say(encode_json(row).decode())
@@ -108,7 +108,7 @@ def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         _csv((*by, "currency", *queries.SUMS), rows)
     else:
         columns = (*by, *SHOWN, "currency")
-        say(_table(columns, [row | {"cost": _money(row["cost"]) if row["currency"] else ""} for row in rows]))
+        say(table(columns, [row | {"cost": _money(row["cost"]) if row["currency"] else ""} for row in rows]))
     return 0
 
 
@@ -125,7 +125,7 @@ def _list(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         for row in found:
             say(encode_json(asdict(row)).decode())
     else:
-        say(_table(LISTED, [_readable(row) for row in found]))
+        say(table(LISTED, [_readable(row) for row in found]))
     return 0
 
 
@@ -176,10 +176,11 @@ def _read(options: argparse.Namespace, steps: Steps[T]) -> T:
 def _readable(row: RequestRow) -> dict[str, JSON]:
     values: dict[str, JSON] = asdict(row)
     values["cost"] = None if row.cost is None else f"{_money(row.cost)} {row.currency}"
-    return {"id": values.pop("id"), "time": _moment(values.pop("at"), "second"), **values}
+    return {"id": values.pop("id"), "time": moment(values.pop("at"), "second"), **values}
 
 
-def _moment(seconds: float, exact: str) -> str:
+def moment(seconds: float, exact: str) -> str:
+    """Return a time in UTC, to the `day`, `hour` or `second`."""
     forms = {"day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H:00Z"}
     return datetime.fromtimestamp(seconds, UTC).strftime(forms.get(exact, "%Y-%m-%dT%H:%M:%SZ"))
 
@@ -194,7 +195,7 @@ def _csv(columns: Sequence[str], rows: Sequence[dict[str, JSON]]) -> None:
     writer.writerows(rows)
 
 
-def _table(columns: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str:
+def table(columns: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str:
     """Return rows in columns: numbers to the right, a dash for what is not known."""
     cells = [[_cell(row.get(name)) for name in columns] for row in rows]
     widths = [max(len(name), *(len(line[place]) for line in cells), 0) for place, name in enumerate(columns)]

@@ -41,6 +41,7 @@ ARROWS = {
     "testing": ANSWERERS,
     "probe_command": ANSWERERS | {"gateway"},
     "usage_commands": MACHINERY | {"model_selection", "store"},
+    "administration": MACHINERY | {"gateway", "model_selection", "store", "usage_commands"},
     "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools", "gateway"},  # without an upstream, the configuration that is found
@@ -55,6 +56,7 @@ ARROWS = {
     "cli": PROGRAMS
     | {
         "",
+        "administration",
         "agent",
         "bench_commands",
         "bulk",

@@ -15,7 +15,7 @@ from xenoglot.gateway.auth.managed_keys import InvalidKeyError, KeyRequest, KeyU
 from xenoglot.gateway.auth.stored_keys import CROWDED, DISABLED, EXPIRED, UNREACHABLE, StoredKeys
 from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.gateway.config.tenants import Tenant
-from xenoglot.store.ledger import api_keys
+from xenoglot.store.ledger import api_keys, budgets
 from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import Memory
 
@@ -293,6 +293,8 @@ async def test_a_batch_finds_a_valid_key_of_its_owner(shop: Shop) -> None:
         ({"roles": ()}, "roles: found none"),
         ({"models": ("",)}, 'models[0]: found ""'),
         ({"limits": LimitSettings(tokens=("much",))}, 'limits.tokens[0]: found "much"'),
+        ({"budgets": ("50",)}, 'budgets: found "50"; expected an amount and a period, like `50/month`'),
+        ({"budgets": ("50/fortnight",)}, 'budgets: found "50/fortnight"'),
         ({"expires": 999.0}, "expires: that time is past"),
     ],
 )
@@ -300,6 +302,17 @@ async def test_a_key_that_cannot_be_is_not_created(shop: Shop, settings: dict[st
     with pytest.raises(InvalidKeyError) as refused:
         await shop.create(**settings)
     assert problem in str(refused.value)
+
+
+async def test_a_key_comes_with_its_budgets(shop: Shop) -> None:
+    await shop.create(name="ci", budgets=("50/month", "0.5 EUR/rolling:30d"))
+    key = await shop.read(api_keys.get("ci"))
+    assert key is not None
+    found = {budget.id: budget for budget in await shop.read(budgets.definitions())}
+    assert [(found[name].scope, found[name].amount, found[name].currency) for name in key.budgets] == [
+        (f"key:{key.id}", 50_000_000, "USD"),
+        (f"key:{key.id}", 500_000, "EUR"),
+    ]
 
 
 async def test_secrets_have_256_bits_and_are_not_in_the_store(shop: Shop) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import string
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -16,11 +17,15 @@ from xenoglot.gateway.auth.keys import digest_of, digested
 from xenoglot.gateway.config.limits import LimitSettings, check_limits
 from xenoglot.gateway.config.named_keys import ID_PREFIX, NAME_EXPECTED, check_models, is_key_name
 from xenoglot.gateway.config.schema import Problems, shown
+from xenoglot.policy.limits.money_budget import Budget, budget_id, is_period
 from xenoglot.store.ledger import api_keys
 from xenoglot.store.ledger.api_keys import StoredKey
 from xenoglot.store.ledger.audit import Change
+from xenoglot.store.ledger.budgets import put
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.store.queries import Steps
 
 PREFIX: Final = "xg-"
@@ -28,7 +33,7 @@ SECRET_CHARACTERS: Final = 43
 """Random letters and digits of a secret: 256 bits."""
 
 SHOWN: Final = 4
-"""Characters of a secret that are stored and shown, so that people distinguish keys."""
+"""Characters of a secret that are stored and shown, so that people can distinguish keys."""
 
 ROLES: Final = ("client", "viewer", "admin")
 """`client` may use models, `viewer` read what administrators see, `admin` administer."""
@@ -38,6 +43,9 @@ OLD_SECONDS: Final = 86_400.0
 
 _LETTERS: Final = string.ascii_letters + string.digits
 _SECRET: Final = re.compile(rf"{PREFIX}[A-Za-z0-9]{{{SECRET_CHARACTERS}}}")
+_BUDGET: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?: ?([A-Z]{3}))?/([a-z0-9:]+)")
+MICRO: Final = 1_000_000
+BUDGET_EXPECTED: Final = "expected an amount and a period, like `50/month`, `20 EUR/day` or `100/rolling:30d`"
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -46,7 +54,10 @@ class InvalidKeyError(XenoglotError):
 
 
 class KeyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key to be created. `expires` is in Unix seconds; without `models` all of its tenant are allowed."""
+    """A key to be created. `expires` is in Unix seconds; without `models` all of its tenant are allowed.
+
+    `budgets` are amounts of money for a period, such as `50/month` or `20 EUR/rolling:30d`.
+    """
 
     tenant: str | None = None
     name: str | None = None
@@ -64,7 +75,6 @@ class KeyUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     roles: tuple[str, ...] | UnsetType = UNSET
     models: tuple[str, ...] | UnsetType = UNSET
     limits: LimitSettings | UnsetType | None = UNSET
-    budgets: tuple[str, ...] | UnsetType = UNSET
     expires: float | UnsetType | None = UNSET
     disabled: bool | UnsetType = UNSET
 
@@ -93,6 +103,7 @@ def create(new: KeyRequest, change: Change) -> tuple[str, Steps[StoredKey]]:
     key_id = f"{ID_PREFIX}{secrets.token_hex(8)}"
     secret = new_secret()
     tenant = new.tenant
+    budgets = [_budget(text, key_id) for text in new.budgets]
     key = StoredKey(
         id=key_id,
         tenant=tenant,
@@ -102,7 +113,7 @@ def create(new: KeyRequest, change: Change) -> tuple[str, Steps[StoredKey]]:
         roles=tuple(role for role in ROLES if role in new.roles),
         models=new.models,
         limits=_plain(new.limits),
-        budgets=new.budgets,
+        budgets=tuple(budget.id for budget in budgets),
         created=change.at,
         created_by=change.actor,
         expires=new.expires,
@@ -112,7 +123,7 @@ def create(new: KeyRequest, change: Change) -> tuple[str, Steps[StoredKey]]:
     if new.expires is not None and new.expires <= change.at:
         raise InvalidKeyError("expires: that time is past")
     _check(key.name, new.roles, new.models, new.limits)
-    return secret, api_keys.create(key, digest_of(secret).hex(), change)
+    return secret, _create(key, digest_of(secret).hex(), budgets, change)
 
 
 def update(reference: str, wanted: KeyUpdate, change: Change) -> Steps[StoredKey | None]:
@@ -142,6 +153,29 @@ def rotate(reference: str, change: Change, old_until: float) -> tuple[str, Steps
     """
     secret = new_secret()
     return secret, api_keys.rotate(reference, digest_of(secret).hex(), secret[-SHOWN:], change, old_until)
+
+
+def _create(key: StoredKey, digest: str, budgets: Sequence[Budget], change: Change) -> Steps[StoredKey]:
+    created = yield from api_keys.create(key, digest, change)
+    for budget in budgets:
+        yield from put(budget, new_change(change.at, change.actor, change.request))
+    return created
+
+
+def _budget(text: str, key_id: str) -> Budget:
+    """Return the budget of a key that a text such as `50/month` or `20 EUR/rolling:30d` means.
+
+    Raises:
+        InvalidKeyError: it means none.
+    """
+    found = _BUDGET.fullmatch(text)
+    if found is None or not is_period(found[3]):
+        raise InvalidKeyError(f"budgets: found {shown(text)}; {BUDGET_EXPECTED}")
+    scope, currency = f"key:{key_id}", found[2] or "USD"
+    amount = int(Decimal(found[1]) * MICRO)
+    return Budget(
+        id=budget_id(scope, found[3], currency), scope=scope, amount=amount, currency=currency, period=found[3]
+    )
 
 
 def _plain(limits: LimitSettings | None) -> dict[str, object] | None:

@@ -206,7 +206,7 @@ class StoredKeys:
             self._used[key_id] = at
 
     def inherit(self, other: StoredKeys) -> None:
-        """Continue to know what `other` knew of the same store."""
+        """Continue with what `other` knew of the same store."""
         self._version = other._version
         for known in other._known.values():
             self._put(known._replace(client=self._client(known.key)))

@@ -1,0 +1,1 @@
+"""Commands that administer a gateway through its store: API keys."""
