@@ -14,9 +14,13 @@ from tests.deploy.tools import parse_promql, tool, yaml
 from tests.gateway.running_gateway import RunningGateway, config_for
 from tests.gateway.scripted_backends import HELLO, Backend
 from xenoglot.backends.scripted import Scripted
+from xenoglot.codec.loss import Loss
 from xenoglot.engine.metrics import EngineMetrics
+from xenoglot.gateway.api.metrics import ledger_exposition
 from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.ledger import PriceSettings
 from xenoglot.gateway.config.settings import ModelSettings
+from xenoglot.gateway.observability.request_log import RequestLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,17 +48,26 @@ class Measured(Backend):
 
 @pytest.fixture(scope="module")
 def exposed() -> dict[str, set[str]]:
-    """The metrics of a gateway that has answered a request: name -> labels."""
-    backends: dict[str, Answering] = {"main": Scripted(HELLO), "embedded": Measured("embedded")}
-    config = config_for("main", "embedded", models=(ModelSettings(name="large", upstream="main"),))
-    with RunningGateway(Gateway(config, backends)) as gateway:
-        body: JSON = {"model": "large", "messages": [{"role": "user", "content": "Hi"}]}
-        answer = gateway.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
-        assert answer.status == 200
+    """The metrics of a gateway with a ledger and prices that has answered and failed: name -> labels."""
+    down = Backend("down")
+    backends: dict[str, Answering] = {"main": Scripted(HELLO), "down": down, "embedded": Measured("embedded")}
+    models = (ModelSettings(name="large", upstream="main"), ModelSettings(name="small", upstream="down"))
+    prices = (PriceSettings(model="*", input=1, output=1),)
+    with RunningGateway(Gateway(config_for(*backends, models=models, prices=prices), backends)) as gateway:
+        for model, stream, status in (("large", False, 200), ("large", True, 200), ("small", False, 503)):
+            body: JSON = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "stream": stream, "top_k": 3}
+            answer = gateway.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+            assert answer.status == status
+        lossy = RequestLog(request_id="", method="POST", started=0.0, clock=lambda: 1.0, model="large")
+        lossy.losses = (Loss("$", "top_k", "dropped", "why"),)
+        gateway.gateway.tally.add(lossy)
         text = gateway.request("GET", "/metrics").body.decode()
+    text += ledger_exposition(written=1, dropped=0, waiting=0).decode()
     labels: dict[str, set[str]] = defaultdict(set)
-    for name in re.findall(r"^# TYPE (\w+)", text, re.MULTILINE):
+    for name, kind in re.findall(r"^# TYPE (\w+) (\w+)", text, re.MULTILINE):
         labels[name] = set()
+        if kind == "histogram":
+            labels |= {f"{name}_{part}": set() for part in ("bucket", "sum", "count")}
     for name, pairs in SAMPLE.findall(text):
         labels[name] |= set(re.findall(r'(\w+)="', pairs))
     return labels
@@ -99,11 +112,13 @@ def test_queries_use_labels_that_exist(exposed: dict[str, set[str]]) -> None:
 
 
 def test_the_dashboard_shows_each_counter_of_the_gateway(exposed: dict[str, set[str]]) -> None:
-    """Counters of the embedded model that only restate others, and deprecated names, need no panel."""
+    """Counters that only restate others, and deprecated names, need no panel."""
     used = {name for query in queries().values() for name in NAME.findall(query)}
-    families = ("xenoglot_gateway_", "xenoglot_target_", "xenoglot_limits_")
-    missing = {name for name in exposed if name.startswith(families)} - used
-    assert missing == {"xenoglot_target_tries_total"}
+    others = ("xenoglot_engine_", "xenoglot_ledger_")
+    histograms = {name.removesuffix("_bucket") for name in exposed if name.endswith("_bucket")}
+    parts = {f"{name}_{part}" for name in histograms for part in ("sum", "count")} | histograms
+    missing = {name for name in exposed if not name.startswith(others)} - used - parts
+    assert missing == {"xenoglot_target_tries_total", "xenoglot_gateway_cost_total"}
 
 
 def test_the_dashboard_has_what_grafana_needs() -> None:

@@ -94,7 +94,7 @@ class Gateway:
         self.limiter = limiter or MemoryLimiter()
         self.dispatcher = Dispatcher(ward=TargetRegistry(config), limiter=self.limiter, scopes=Scopes(config))
         self.auth = _auth_service(config, self.keeper, clock)
-        self.tally = RequestCounters()
+        self.tally = RequestCounters(config)
         self.lag = LoopLag()
         self.observer = RequestLogger(
             clock,
@@ -286,6 +286,7 @@ class Gateway:
 
     def inherit(self, other: Gateway) -> None:
         """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
+        other.tally.models.configure(self.config)
         self.tally, self.lag = other.tally, other.lag
         self.observer.inherit(other.observer)
         self.auth.throttle, self.auth.clock = other.auth.throttle, other.auth.clock

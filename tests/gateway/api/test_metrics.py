@@ -8,6 +8,7 @@ from tests.gateway.scripted_backends import Backend
 from xenoglot.engine.metrics import EngineMetrics
 from xenoglot.gateway.api.metrics import ENGINE, RequestCounters, render_metrics
 from xenoglot.gateway.observability.request_log import RequestLog
+from xenoglot.gateway.observability.request_metrics import RequestMetrics
 from xenoglot.gateway.routing.reservation import TargetMetrics
 from xenoglot.model.response import Usage
 
@@ -41,6 +42,7 @@ def test_requests_and_tokens_are_counted_by_names_of_ours() -> None:
         "# TYPE xenoglot_gateway_tokens_total counter",
         'xenoglot_gateway_tokens_total{backend="a",kind="input"} 3',
         'xenoglot_gateway_tokens_total{backend="a",kind="output"} 0',
+        *RequestMetrics().lines(),  # none of them names a model
     ]
 
 

@@ -7,26 +7,26 @@ https://prometheus.io/docs/practices/naming/: base units; counters end in `_tota
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from xenoglot.engine.metrics import EngineMetrics, MetricsSource
+from xenoglot.gateway.observability.exposition import Sample, Value, family
 from xenoglot.gateway.observability.request_log import MICRO
+from xenoglot.gateway.observability.request_metrics import RequestMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.limits.limiter import LimiterMetrics as LimitMeasures
     from xenoglot.gateway.observability.loop_lag import LoopLag
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.routing.reservation import TargetMetrics
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Value: TypeAlias = "float | int | None"
-Sample: TypeAlias = "tuple[dict[str, str], Value]"
 
 
 class _Metric(Struct, frozen=True):
@@ -83,20 +83,24 @@ ENGINE = (
 
 
 class RequestCounters:
-    """Counts requests and tokens.
+    """Counts requests and tokens; `models` counts them by tenant, model and upstream.
 
-    Labels come from the route table, the configuration and HTTP, never from what a client sent.
+    Other labels come from the route table, the configuration and HTTP, never from what a client sent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, config: Config | None = None) -> None:
         self._requests: dict[tuple[str | None, int | None], int] = {}
         self._tokens: dict[str, list[int]] = {}
         """Input and output tokens per backend."""
         self._costs: dict[tuple[str, str], int] = {}
         """Micro-units per backend and currency."""
+        self.models = RequestMetrics()
+        if config is not None:
+            self.models.configure(config)
 
     def add(self, record: RequestLog) -> None:
         """Count a finished request."""
+        self.models.add(record)
         place = (record.route, record.status)
         self._requests[place] = self._requests.get(place, 0) + 1
         usage = record.usage
@@ -119,8 +123,8 @@ class RequestCounters:
             for backend, counts in sorted(self._tokens.items())
             for kind, n in zip(("input", "output"), counts, strict=True)
         ]
-        yield from _family("xenoglot_gateway_requests_total", "counter", "Finished requests.", requests)
-        yield from _family(
+        yield from family("xenoglot_gateway_requests_total", "counter", "Finished requests.", requests)
+        yield from family(
             "xenoglot_gateway_tokens_total", "counter", "Tokens as reported by backends, else estimated.", tokens
         )
         costs: list[Sample] = [
@@ -128,7 +132,8 @@ class RequestCounters:
             for (backend, currency), amount in sorted(self._costs.items())
         ]
         if costs:
-            yield from _family("xenoglot_gateway_cost_total", "counter", "Cost of requests with a known price.", costs)
+            yield from family("xenoglot_gateway_cost_total", "counter", "Cost of requests with a known price.", costs)
+        yield from self.models.lines()
 
 
 def render_metrics(
@@ -144,14 +149,14 @@ def render_metrics(
     """
     measures = [(name, backend.measures()) for name, backend in backends.items() if isinstance(backend, MetricsSource)]
     lines = [*tally.lines()]
-    lines += _family("xenoglot_gateway_requests_running", "gauge", "Requests in flight.", [({}, running)])
+    lines += family("xenoglot_gateway_requests_running", "gauge", "Requests in flight.", [({}, running)])
     lines += () if limits is None else _limits(limits)
     lines += _targets(targets)
     for metric in ENGINE:
         samples: list[Sample] = [
             ({"model": said.model, "backend": name}, metric.value(said)) for name, said in measures
         ]
-        lines += _family(f"xenoglot_engine_{metric.name}", metric.kind, metric.help, samples)
+        lines += family(f"xenoglot_engine_{metric.name}", metric.kind, metric.help, samples)
     return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -159,9 +164,9 @@ def lag_exposition(lag: LoopLag) -> bytes:
     """Return the metrics of the event loop's lag."""
     name = "xenoglot_gateway_loop"
     lines = [
-        *_family(f"{name}_lag_seconds", "gauge", "Delay of the event loop at the last measurement.", [({}, lag.last)]),
-        *_family(f"{name}_worst_lag_seconds", "gauge", "Longest delay since the start.", [({}, lag.worst)]),
-        *_family(f"{name}_stalls_total", "counter", "Delays of the event loop longer than 250 ms.", [({}, lag.stalls)]),
+        *family(f"{name}_lag_seconds", "gauge", "Delay of the event loop at the last measurement.", [({}, lag.last)]),
+        *family(f"{name}_worst_lag_seconds", "gauge", "Longest delay since the start.", [({}, lag.worst)]),
+        *family(f"{name}_stalls_total", "counter", "Delays of the event loop longer than 250 ms.", [({}, lag.stalls)]),
     ]
     return "".join(f"{row}\n" for row in lines).encode()
 
@@ -170,8 +175,8 @@ def ledger_exposition(written: int, dropped: int, waiting: int) -> bytes:
     """Return the metrics of the ledger."""
     rows: list[Sample] = [({"outcome": "written"}, written), ({"outcome": "dropped"}, dropped)]
     lines = [
-        *_family("xenoglot_ledger_rows_total", "counter", "Requests written to the ledger, or dropped.", rows),
-        *_family("xenoglot_ledger_rows_waiting", "gauge", "Requests that wait to be written.", [({}, waiting)]),
+        *family("xenoglot_ledger_rows_total", "counter", "Requests written to the ledger, or dropped.", rows),
+        *family("xenoglot_ledger_rows_waiting", "gauge", "Requests that wait to be written.", [({}, waiting)]),
     ]
     return "".join(f"{row}\n" for row in lines).encode()
 
@@ -197,8 +202,8 @@ def merge_texts(texts: Mapping[str, str]) -> bytes:
 def _limits(said: LimitMeasures) -> Iterator[str]:
     waiting = [({"scope": kind}, n) for kind, n in sorted(said.waiting.items())]
     refused = [({"scope": kind, "failure": failure}, n) for (kind, failure), n in sorted(said.refused.items())]
-    yield from _family("xenoglot_limits_waiting_requests", "gauge", "Requests waiting for a limit.", waiting)
-    yield from _family("xenoglot_limits_refused_requests_total", "counter", "Requests rejected by a limit.", refused)
+    yield from family("xenoglot_limits_waiting_requests", "gauge", "Requests waiting for a limit.", waiting)
+    yield from family("xenoglot_limits_refused_requests_total", "counter", "Requests rejected by a limit.", refused)
 
 
 def _targets(targets: Sequence[TargetMetrics]) -> Iterator[str]:
@@ -211,26 +216,12 @@ def _targets(targets: Sequence[TargetMetrics]) -> Iterator[str]:
         for outcome, count in sorted(said.tries.items())
     ]
     name = "xenoglot_target_attempts_total"
-    yield from _family(name, "counter", "Attempts per target and outcome.", attempts)
-    yield from _family("xenoglot_target_tries_total", "counter", f"Deprecated: use {name}.", attempts)
+    yield from family(name, "counter", "Attempts per target and outcome.", attempts)
+    yield from family("xenoglot_target_tries_total", "counter", f"Deprecated: use {name}.", attempts)
     running = samples(lambda target: target.running)
-    yield from _family("xenoglot_target_requests_running", "gauge", "Requests in flight per target.", running)
+    yield from family("xenoglot_target_requests_running", "gauge", "Requests in flight per target.", running)
     is_open = samples(lambda target: int(target.open))
-    yield from _family("xenoglot_target_breaker_open", "gauge", "1 while the circuit breaker is open.", is_open)
+    yield from family("xenoglot_target_breaker_open", "gauge", "1 while the circuit breaker is open.", is_open)
     latency = samples(lambda target: target.latency)
     text = "Time to the first byte, moving average over recent requests."
-    yield from _family("xenoglot_target_first_byte_seconds", "gauge", text, latency)
-
-
-def _family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
-    """Yield the lines of one metric; a value of None has no line."""
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in samples:
-        if value is not None:
-            said = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
-            yield f"{name}{{{said}}} {value}" if said else f"{name} {value}"
-
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    yield from family("xenoglot_target_first_byte_seconds", "gauge", text, latency)
