@@ -127,7 +127,7 @@ def find_defaults(options: argparse.Namespace, environ: Mapping[str, str], folde
 
 
 def _report_found(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
-    """Report that a file of the current directory is used, and where requests go."""
+    """Print that a file of the current directory is used, and where requests go."""
     from xenoglot.gateway.config.discovery import servers  # noqa: PLC0415  as above
 
     found = options.found
@@ -183,7 +183,7 @@ def default_model(chosen: ModelSelection) -> str:
 
     if chosen.python_backend or chosen.embedded:
         return ANY_MODEL
-    first = first_model(chosen.config)
+    first = chosen.config.first_model
     if first is not None:
         return first
     names = asyncio.run(_listed(chosen))
@@ -196,11 +196,6 @@ def default_model(chosen: ModelSelection) -> str:
         f"the server has {len(names)} models: name one with `--model` or `{MODEL_VARIABLE}`: "
         f"{', '.join(names[:MOST_LISTED])}{more}"
     )
-
-
-def first_model(config: Config) -> str | None:
-    """Return the first name in `[[models]]` that is no pattern."""
-    return next((model.name for model in config.models if "*" not in model.name), None)
 
 
 async def _listed(chosen: ModelSelection) -> Sequence[str]:

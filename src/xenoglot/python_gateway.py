@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.local_models.adapt import LocalModelOptions
+
+_logger = logging.getLogger("xenoglot.client")
 
 _ARGUMENTS = {"server.host": "host", "server.port": "port", "keys.env[0]": "client_key_env"}
 
@@ -99,6 +102,32 @@ def configured(
     else:
         told = check(dict(config), os.environ, "xenoglot.configured")
     return partial(open_gateway_backend, told, ready=ready)
+
+
+def default_upstream(
+    model: str | None, environ: Mapping[str, str] = os.environ
+) -> tuple[str | Callable[[], AbstractAsyncContextManager[Backend]] | None, str | None]:
+    """Return the upstream of a client that names none, and its model: those of the commands.
+
+    The upstream is `None` for the embedded model. `model` is the one that the client names.
+
+    Raises:
+        ConfigurationError: the configuration is not valid, or `./xenoglot.toml` needs to be trusted.
+    """
+    from functools import partial  # noqa: PLC0415  as above
+
+    from xenoglot.gateway.config import discovery  # noqa: PLC0415
+    from xenoglot.gateway.config.load import load  # noqa: PLC0415
+
+    server = discovery.default_server(environ, Path(), model or environ.get(discovery.MODEL_VARIABLE) or None)
+    if server.config is None:
+        return server.upstream, model if server.upstream is None else server.model
+    from xenoglot.gateway.process.gateway_backend import open_gateway_backend  # noqa: PLC0415  as above
+
+    config = load(server.config, environ)
+    if server.found is not None and server.found.local:
+        _logger.info("using %s of this directory: %s", server.found.path.name, discovery.servers(server.found.path))
+    return partial(open_gateway_backend, config), server.model or config.first_model
 
 
 def _say(text: str) -> None:

@@ -44,7 +44,7 @@ ARROWS = {
     "administration": MACHINERY | {"gateway", "model_selection", "store", "usage_commands"},
     "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
-    "client": ROOMS | {"tools", "gateway"},  # without an upstream, the configuration that is found
+    "client": ROOMS | {"tools", "python_gateway"},  # the default upstream
     "bulk": ROOMS | {"tools", "client", "model_selection", "gateway"},
     "gateway": ROOMS,
     "model_selection": ANSWERERS | {"client", "gateway"},

@@ -108,7 +108,7 @@ async def _talk(chosen: model_selection.ModelSelection, conversation: Conversati
             client, names, any_name=embedded or chosen.python_backend
         )
         if conversation.model is None and not face.interactive:
-            conversation.model = model_selection.first_model(chosen.config)
+            conversation.model = chosen.config.first_model
         if conversation.model is None and not face.interactive:
             raise ConfigurationError("`--model` is needed: `xenoglot models` lists them")
         chat = Chat(client, face, conversation, tools=tools)

@@ -40,7 +40,7 @@ BackendOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
 """Opens a backend, and closes it on exit."""
 
 Upstream: TypeAlias = str | Backend | BackendOpener | None
-"""A provider's name, a base URL, `embedded`, a backend, a function that opens one; `None`: see `default_upstream`."""
+"""A provider's name, a base URL, `embedded`, a backend, a function that opens one; `None`: that of the commands."""
 
 EMBEDDED = "embedded"
 """Name of the embedded model as an upstream."""

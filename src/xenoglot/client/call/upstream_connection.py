@@ -7,12 +7,13 @@ import os
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, cast
 
+from msgspec.structs import replace
+
 from xenoglot.backends.backend import Backend
 from xenoglot.backends.http.proxies import proxy_for
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.backends.wrappers.emulate import read_as
 from xenoglot.backends.wrappers.emulation_settings import Emulation
-from xenoglot.client.call.default_upstream import default_upstream
 from xenoglot.client.call.open_upstream import EMBEDDED, Address, address_of, embedded
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.text.registry import AUTO, OFF, names
@@ -39,7 +40,10 @@ class ClientUpstream:
         """Raise `ConfigurationError` for an upstream that cannot be called."""
         _check(upstream, options)
         if upstream is None:
-            upstream, options = default_upstream(options)
+            from xenoglot.python_gateway import default_upstream  # noqa: PLC0415  a named upstream needs no gateway
+
+            upstream, model = default_upstream(options.model)
+            options = replace(options, model=model)
         elif upstream == EMBEDDED:
             upstream = None
         self.address: Address | None = address_of(upstream, options) if isinstance(upstream, str) else None

@@ -143,6 +143,11 @@ class Config(Struct, frozen=True, kw_only=True):
         return self.store.url if self.store.url_env is None else self.secrets[self.store.url_env]
 
     @property
+    def first_model(self) -> str | None:
+        """The first name in `[[models]]` that is no pattern: the default of programs that request a model."""
+        return next((model.name for model in self.models if "*" not in model.name), None)
+
+    @property
     def limits_url(self) -> str:
         """Where what is limited is counted, if not here."""
         return self.limits.url if self.limits.url_env is None else self.secrets[self.limits.url_env]

@@ -1,8 +1,8 @@
 """The gateway in a process of its own, from the first line it prints to the last.
 
-Theory of operation. The address is bound first, so that whoever reads the line that says where it serves can connect.
-A signal (SIGTERM, SIGINT) stops the accepting; what is being answered goes on for `drain_seconds`. Then, or at a
-second signal, streams end in an error event, and what has not begun to be answered gets a status. The exit code is 0.
+Theory of operation. The address is bound first, so that a program that reads the line with the URL can connect.
+A signal (SIGTERM, SIGINT) stops accepting; requests in progress have `drain_seconds`. Then, or at a second signal,
+streams end in an error event, and requests without a response yet get an error status. The exit code is 0.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _logger = logging.getLogger("xenoglot.gateway")
 
 
 class GatewayServer:
-    """Serves a gateway in the current event loop until it is told to stop, by a signal or by `should_exit`.
+    """Serves a gateway in the current event loop until a signal, or until `should_exit` is set.
 
-    Told again by a signal of `at_once`, it does not wait for what is being answered.
+    A second signal of `at_once` ends the drain.
     """
 
     def __init__(self, gateway: Gateway, at_once: Sequence[signal.Signals] = STOP_SIGNALS) -> None:
@@ -68,7 +68,7 @@ class GatewayServer:
 
     @property
     def should_exit(self) -> bool:
-        """Whether it has been told to stop; any thread may say so."""
+        """Whether it stops; any thread may set it."""
         return self._should_exit
 
     @should_exit.setter
@@ -78,7 +78,7 @@ class GatewayServer:
             self._call(self._told.set)
 
     async def serve(self, sockets: Sequence[socket.socket], begun: Callable[[], object] = bool) -> None:
-        """Serve until told to stop; `begun` is called when clients are let in and signals are heard."""
+        """Serve until it is stopped; `begun` is called when connections are accepted and signals handled."""
         self._loop = asyncio.get_running_loop()
         self._told = asyncio.Event()
         with self._signals():
@@ -140,11 +140,11 @@ def serve(
     *,
     terminal: bool = False,
 ) -> None:
-    """Serve `config` until a signal ends it. `say` gets the line that says where; `assemble` gives the gateway.
+    """Serve `config` until a signal ends it. `say` gets the line with the URL; `assemble` gives the gateway.
 
     With `terminal`, `say` gets a panel for a person instead.
 
-    Where it came from a `source`, it is read anew at SIGHUP, and whenever its file changes if it says so.
+    A configuration from a `source` is reloaded at SIGHUP, and if `watch` is set whenever its file changes.
 
     Raises:
         ConfigurationError: the address cannot be used, or a backend cannot be made.

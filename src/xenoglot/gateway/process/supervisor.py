@@ -1,9 +1,9 @@
-"""Several processes that answer at one address: who starts them, passes signals on, and replaces one that dies.
+"""Supervisor of several processes that answer at one address: starts them, passes signals on, replaces one that dies.
 
-Theory of operation. The supervisor reserves the address and answers nobody. Each worker is this program once more, with
-the socket that does so among its files; it listens there itself, and the kernel shares the connections out (`address`).
-The limits are kept here and asked for over a unix socket, so they hold for all together. A worker that ends unasked is
-started again, later each time. A worker whose standard input ends has lost its supervisor, and stops.
+Theory of operation. The supervisor reserves the address and answers no requests. Each worker is another process of this
+program that inherits the socket; it listens at the address, and the kernel distributes the connections (`worker`). The
+limits are counted here, and workers use them over a unix socket, so they apply to all together. A worker that ends
+without a signal is restarted, later each time. A worker whose standard input ends has lost its supervisor, and stops.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Supervisor:
         self._terminal = posts[0].terminal
         self._stopping = asyncio.Event()
         self._serving: set[int] = set()
-        """The numbers of those who have said so: they know signals."""
+        """The numbers of workers that have reported that they serve: they handle signals."""
         self._reloads = 0
 
     async def run(self, say: Callable[[str], object]) -> None:
-        """Run until told to stop; `say` gets the line that says where, when every worker serves.
+        """Run until a signal; `say` gets the greeting when every worker serves.
 
         Raises:
-            ConfigurationError: a worker does not start; it has told why.
+            ConfigurationError: a worker does not start; it has printed why.
         """
         loop = asyncio.get_running_loop()
         for sign in STOP_SIGNALS:
@@ -84,7 +84,7 @@ class Supervisor:
             await self._end()
 
     def stop(self) -> None:
-        """Have all workers stop; told again, at once. Whoever comes now is refused, and not left in the line."""
+        """Stop all workers; the second time, at once. New connections are refused, and not left in the queue."""
         again = self._stopping.is_set()
         self._stopping.set()
         if self._listener is not None:
@@ -101,7 +101,7 @@ class Supervisor:
             self.reload()
 
     def reload(self) -> None:
-        """Have all workers read their configuration anew, those that start as soon as they serve."""
+        """Reload the configuration of all workers; workers that start reload it as soon as they serve."""
         self._reloads += 1
         for number in self._serving:
             self._send(number, signal.SIGHUP)
@@ -111,7 +111,7 @@ class Supervisor:
             self.processes[number].send_signal(sign)
 
     async def _start(self, post: WorkerEnv) -> str:
-        """Start a worker and return the line it says when it serves.
+        """Start a worker and return the line that it prints when it serves.
 
         Raises:
             ConfigurationError: it ended before.
@@ -160,7 +160,7 @@ class Supervisor:
                 await self._start(post)
 
     async def _end(self) -> None:
-        """Leave no worker behind."""
+        """Stop all workers, and wait for them."""
         self._stopping.set()
         running = [process for process in self.processes.values() if process.returncode is None]
         for process in running:
@@ -176,7 +176,9 @@ class Supervisor:
 def supervise(
     config: Config, arguments: Sequence[str], say: Callable[[str], object], *, terminal: bool = False
 ) -> None:
-    """Serve `config` in as many processes as it says; `arguments` are those of the command line that led to it.
+    """Serve `config` in as many processes as it sets; `arguments` are those of the command line.
+
+    With `terminal`, `say` gets a panel for a person, and the gateway stops when the terminal is closed.
 
     Raises:
         ConfigurationError: the address cannot be used, or a worker does not start.

@@ -1,9 +1,9 @@
 """One of several processes that answer at one address, which is reserved once for all of them; see `supervisor`.
 
-Theory of operation. Where processes take clients from one line, whoever is awake takes nearly all: of 64 connections to
-two workers, 49 to 64 went to one of them. Linux shares them out among all sockets that listen at one address
-(`SO_REUSEPORT` in socket(7)), and leaves out those that do not listen: one of these holds the address for as long as
-the gateway runs. Other systems allow such sockets and share nothing out, so there all take from one line.
+Theory of operation. If processes accept from one queue, the one that is awake accepts nearly all: of 64 connections
+to two workers, 49 to 64 went to one of them. Linux distributes connections among all sockets that listen at one address
+(`SO_REUSEPORT` in socket(7)), and leaves out those that do not listen: one of these holds the address while the
+gateway runs. Other systems allow such sockets without distributing connections, so all accept from one queue there.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ def _held(family: socket.AddressFamily, name: tuple[str, int]) -> socket.socket:
 
 
 AT_ONCE: Final = (signal.SIGINT,)
-"""How the supervisor says not to wait any more. SIGTERM also comes from whoever stops a whole group of processes."""
+"""Signals by which the supervisor ends the drain. SIGTERM is also sent to whole groups of processes."""
 
 LINE_END, JOINED = "\n", "\x1f"
-"""A line end in a greeting, and what stands for it in the message to the supervisor, which reads one line."""
+"""A line end in a greeting, and its replacement for the supervisor, which reads one line."""
 
 POST_SECONDS: Final = 1.0
-"""How often each tells the others its numbers."""
+"""Seconds between two reports of each worker's metrics to the others."""
 
 
 def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
-    """Serve until asked to stop, or until the supervisor is gone."""
+    """Serve until a signal, or until the supervisor has ended."""
     threading.Thread(target=_stop_with_parent, args=(post,), name="parent", daemon=True).start()
     limiter = SharedLimiter(post.limits)
     with line_at(socket.socket(fileno=post.descriptor)) as listener:
@@ -105,7 +105,7 @@ def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
 
 
 def _say(greeting: str) -> None:
-    """Tell the supervisor that it serves, and where, in one line."""
+    """Report to the supervisor that it serves, and where, in one line."""
     sys.stdout.write(f"{greeting.replace(LINE_END, JOINED)}\n")
     sys.stdout.flush()
 
@@ -120,7 +120,7 @@ def _stop_with_parent(post: WorkerEnv) -> None:
 
 
 class _Numbers:
-    """Has the numbers of all workers told by each: they stand in files that each writes for the others."""
+    """Lets each worker report the metrics of all: each writes its own to a file for the others."""
 
     def __init__(self, post: WorkerEnv) -> None:
         self._post = post
@@ -128,7 +128,7 @@ class _Numbers:
         self._task: asyncio.Task[None] | None = None
 
     def tell_of(self, gateway: Gateway) -> None:
-        """Tell those of `gateway` from now on, and not those of the one before it."""
+        """Report those of `gateway` from now on, and not those of the one before it."""
         gateway.merge = partial(_merged, self._post)
         self._gateway = gateway
         if self._task is None:
@@ -150,25 +150,25 @@ def _merged(post: WorkerEnv, own: bytes) -> bytes:
 
 
 VARIABLE: Final = "XENOGLOT_WORKER"
-"""The environment variable by which a worker knows that it is one."""
+"""The environment variable that is set for workers."""
 
 
 class WorkerEnv(Struct, frozen=True):
-    """What a worker is told: the socket that reserves the address, its number, and the folder in which all meet."""
+    """Settings of a worker: the socket that reserves the address, its number, and the folder that all share."""
 
     descriptor: int
     number: int
     folder: str
     terminal: bool = False
-    """Whether a person reads its output."""
+    """Whether the greeting is for a person at a terminal."""
 
     @property
     def limits(self) -> str:
-        """Where the limits are kept that all share: a unix socket."""
+        """The unix socket of the limits that all share."""
         return str(Path(self.folder) / "limits")
 
 
 def read_worker_env(environ: Mapping[str, str]) -> WorkerEnv | None:
-    """Return what this process gets as a worker; `None` if it is none."""
+    """Return the settings of this process as a worker; `None` if it is not one."""
     said = environ.get(VARIABLE)
     return None if said is None else msgspec.json.decode(said, type=WorkerEnv)
