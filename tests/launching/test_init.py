@@ -38,6 +38,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in catalog.names():
         monkeypatch.delenv(catalog.get(name).key_env or "NONE", raising=False)
+    for name in ("XENOGLOT_UPSTREAM", "XENOGLOT_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
@@ -122,9 +124,29 @@ def test_flags_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = load(path, {"MISTRAL_API_KEY": KEY})
     assert (config.server.port, [model.name for model in config.models], config.has_embedded) == (9, ["a*", "b"], False)
     assert capsys.readouterr().out.splitlines() == [
-        "Wrote xenoglot.toml. Start the gateway with `xenoglot serve --config xenoglot.toml`.",
+        "Wrote xenoglot.toml. Start the gateway with `xenoglot serve`.",
         "Set MISTRAL_API_KEY first: it must contain the API key.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "command"),
+    [
+        pytest.param(["--output", "mine.toml"], {}, "xenoglot serve --config mine.toml", id="another-name"),
+        pytest.param([], {"XENOGLOT_UPSTREAM": "groq"}, "xenoglot serve --config xenoglot.toml", id="a-variable"),
+    ],
+)
+def test_the_command_uses_the_file_that_was_written(
+    flags: list[str],
+    environ: dict[str, str],
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert main(["init", "--yes", "--upstream", "ollama", *flags]) == 0
+    assert f"Start the gateway with `{command}`." in capsys.readouterr().out
 
 
 def test_a_file_that_is_there_is_left_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,7 +81,7 @@ def _add_init(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser(
         "init",
         help="create a configuration file interactively",
-        description="Create a configuration file for `serve --config`. Prompts for everything that no flag sets.",
+        description="Create a configuration file for `xenoglot serve`. Prompts for everything that no flag sets.",
     )
     parser.add_argument(
         "--output", metavar="FILE", default="xenoglot.toml", help="output file (default: xenoglot.toml)"

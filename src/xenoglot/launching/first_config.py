@@ -62,7 +62,7 @@ def render_config(answers: InitAnswers) -> str:
 
 
 def _lines(answers: InitAnswers) -> Iterator[str]:
-    yield "# Configuration of `xenoglot serve --config`. All settings: docs/configuration.md."
+    yield "# Configuration of `xenoglot serve`. All settings: docs/configuration.md."
     yield "# Keys are in environment variables, never in this file."
     yield from ("", "[server]", 'host = "127.0.0.1"  # this machine only; other addresses require client keys')
     yield f"port = {answers.port}"

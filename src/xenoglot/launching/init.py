@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.redaction import for_log
 from xenoglot.errors import ConfigurationError, FailureError, XenoglotError, failure_error
-from xenoglot.gateway.config.discovery import trust
+from xenoglot.gateway.config.discovery import default_server, trust
 from xenoglot.gateway.config.file_permissions import secret_places
 from xenoglot.gateway.config.schema import unknown_name
 from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, render_config, validate_answers
@@ -106,11 +106,17 @@ def run(options: argparse.Namespace) -> int:
         )
     _write(path, render_config(answers), force=options.force or ask is not None)
     trust(path, os.environ)
-    _say(f"Wrote {path}. Start the gateway with `xenoglot serve --config {path}`.")
+    _say(f"Wrote {path}. Start the gateway with `xenoglot serve{'' if _is_found(path) else f' --config {path}'}`.")
     for name in (answers.client_key_env, answers.upstream.key_env if answers.upstream else None):
         if name and not os.environ.get(name):
             _say(f"Set {name} first: it must contain the {'client keys' if name in config.keys.env else 'API key'}.")
     return 0
+
+
+def _is_found(path: Path) -> bool:
+    """Whether the file is the one that is used if none is named."""
+    found = default_server(os.environ, Path(), None).config
+    return found is not None and Path(found).absolute() == path.absolute()
 
 
 def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswers:
