@@ -13,8 +13,8 @@ import pytest
 
 from tests.gateway.running_gateway import TIMEOUT
 from xenoglot import model_selection
-from xenoglot.cli import MISUSE, main
-from xenoglot.errors import ConfigurationError
+from xenoglot.cli import main
+from xenoglot.errors import MISUSE, ConfigurationError
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:

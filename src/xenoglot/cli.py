@@ -31,13 +31,15 @@ from xenoglot.command_help import DESCRIPTION, CommandParser
 from xenoglot.dialect_registry import argument, names
 from xenoglot.errors import (
     EXTRAS,
+    INTERRUPTED,
+    LOSS,
+    MISUSE,
     ConfigurationError,
     FailureError,
     LossError,
-    RateLimitError,
-    UpstreamError,
     WireError,
     XenoglotError,
+    exit_code,
     failure_error,
     missing_extra,
 )
@@ -57,17 +59,6 @@ if TYPE_CHECKING:
     from xenoglot.terminal.display.progress import Progress
     from xenoglot.text.payloads.repaired import Repair
 
-MISUSE = 2
-REFUSED = 3
-"""The exit code where something is lost that must not be."""
-
-REQUEST_REFUSED = 7
-"""The exit code where a server refused the request: the same request will be refused again."""
-
-UNREACHABLE = 8
-"""The exit code where a server cannot be reached, fails or is busy: the same command may succeed later."""
-
-INTERRUPTED = 130
 LONGEST_LINE = 500
 """Characters of a line of complaint."""
 
@@ -371,7 +362,7 @@ def _translate(options: argparse.Namespace) -> int:
     if options.on_loss != "ignore":
         for line in REPORTS.get(options.report, loss.lines)(losses):
             print(line, file=sys.stderr)
-    return REFUSED if losses.strict and len(losses) else 0
+    return LOSS if losses.strict and len(losses) else 0
 
 
 def _parse(options: argparse.Namespace) -> int:
@@ -426,15 +417,6 @@ def _tools(path: str) -> Sequence[Tool]:
 
 def _say(text: str) -> None:
     print(text, flush=True)
-
-
-def exit_code(error: XenoglotError) -> int:
-    """Return the exit code of a command that ends with `error`."""
-    if not isinstance(error, FailureError):
-        return MISUSE
-    if error.failure.cause in ("credentials", "forbidden"):
-        return REQUEST_REFUSED
-    return UNREACHABLE if isinstance(error, UpstreamError | RateLimitError) else REQUEST_REFUSED
 
 
 def _complain(*lines: str, code: int = MISUSE) -> int:

@@ -26,7 +26,7 @@ XenoglotError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from xenoglot.model.short_repr import described
 
@@ -276,6 +276,31 @@ def failure_error(
 
 class ConfigurationError(XenoglotError):
     """A setting is wrong, or something is not installed. The text names it and what is allowed."""
+
+
+MISUSE: Final = 2
+"""Exit code of the command line: a usage error."""
+LOSS: Final = 3
+"""Something would be lost that must not be."""
+REQUEST_REFUSED: Final = 7
+"""A server refused the request: the same request will be refused again."""
+UNREACHABLE: Final = 8
+"""A server cannot be reached, fails, is busy or gives no valid answer: the same command may succeed later."""
+INTERRUPTED: Final = 130
+
+
+def exit_code(error: XenoglotError) -> int:
+    """Return the exit code of a command that ends with `error`."""
+    if not isinstance(error, FailureError):
+        return MISUSE
+    if error.failure.cause in ("credentials", "forbidden"):
+        return REQUEST_REFUSED
+    return UNREACHABLE if isinstance(error, UpstreamError | RateLimitError) else REQUEST_REFUSED
+
+
+def failure_code(failure: Failure) -> int:
+    """Return the exit code of a command that got no answer because of `failure`."""
+    return exit_code(failure_error(failure))
 
 
 EXTRAS = {

@@ -14,6 +14,7 @@ from tests.agent.scripted_agent import text_answer, tool_call_answer
 from xenoglot import cli
 from xenoglot.agent.answer_schema import LARGEST
 from xenoglot.backends.scripted import Scripted
+from xenoglot.errors import MISUSE, UNREACHABLE
 from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.content import Text
 
@@ -74,7 +75,7 @@ def test_an_answer_that_does_not_match_is_corrected(
 
 def test_the_third_mistake_is_the_last(play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]) -> None:
     model = play(*[text_answer('{"count": "three"}')] * 4)
-    assert cli.main(["agent", "How many?", "--schema", "../schema.json", "--no-session"]) == 2
+    assert cli.main(["agent", "How many?", "--schema", "../schema.json", "--no-session"]) == UNREACHABLE
     out, err = capsys.readouterr()
     assert (out, len(model.requests)) == ("", 3)
     assert err.splitlines()[-1] == (
@@ -103,6 +104,6 @@ def test_mistakes(
     model = play(text_answer("{}"))
     if text is not None:
         (tmp_path / "wrong.json").write_text(text)
-    assert cli.main(["agent", "How many?", "--schema", "../wrong.json"]) == cli.MISUSE
+    assert cli.main(["agent", "How many?", "--schema", "../wrong.json"]) == MISUSE
     assert capsys.readouterr().err.startswith(f"xenoglot: `--schema ../wrong.json`: {expected}")
     assert model.requests == []

@@ -19,6 +19,7 @@ from tests.architecture.tree import ROOT
 from tests.exact import exact
 from xenoglot import cli
 from xenoglot.backends.scripted import Scripted
+from xenoglot.errors import MISUSE, REQUEST_REFUSED, UNREACHABLE
 from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response
@@ -126,7 +127,7 @@ def test_a_misspelt_command_is_a_mistake_and_a_path_is_a_prompt(
     play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = play(text_answer("Users."))
-    assert cli.main(["agent", "/stauts"]) == cli.MISUSE
+    assert cli.main(["agent", "/stauts"]) == MISUSE
     assert "did you mean `/status`?" in capsys.readouterr().err
     assert (cli.main(["agent", "/etc/passwd what is it?", "--no-session"]), len(model.requests)) == (0, 1)
 
@@ -250,7 +251,20 @@ REFUSAL = Response(candidates=(Candidate(finish=Finish(reason="refusal")),))
     ("turns", "flags", "code", "told"),
     [
         pytest.param([text_answer("ok")], [], 0, "", id="answered"),
-        pytest.param([Failure(kind="permission", message="not you")], [], 2, "failed: not you", id="failed"),
+        pytest.param(
+            [Failure(kind="permission", message="not you")],
+            [],
+            REQUEST_REFUSED,
+            "failed: not you",
+            id="refused-by-server",
+        ),
+        pytest.param(
+            [Failure(kind="overloaded", message="busy", operator_message="HTTP 503 from http://u: busy")],
+            [],
+            UNREACHABLE,
+            "failed: HTTP 503 from http://u: busy",
+            id="failed",
+        ),
         pytest.param([tool_call_answer(("list_dir", {}))], ["--max-rounds", "1"], 4, "limit: ", id="limit"),
         pytest.param([tool_call_answer(("list_dir", {}))], ["--max-calls", "1"], 5, "budget: ", id="budget-of-calls"),
         pytest.param([text_answer("ok")], ["--max-tokens-total", "1"], 5, "budget: ", id="budget-of-tokens"),

@@ -19,8 +19,8 @@ from tests.bulk.test_killed import PATIENCE, XENOGLOT, complete_lines, has_recei
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome, decode_line
 from xenoglot.bulk.cluster import COOLDOWN_SECONDS, GONE, ActorPool, _of_this_machine, connect, wait_until_open
 from xenoglot.bulk.line_request import LineReport
-from xenoglot.cli import MISUSE, main
-from xenoglot.errors import ConfigurationError
+from xenoglot.cli import main
+from xenoglot.errors import MISUSE, ConfigurationError
 from xenoglot.testing import ScriptRule, Upstream, WaitEvent, answers
 
 if TYPE_CHECKING:

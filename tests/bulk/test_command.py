@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bulk.batches import ids, numbers, running, write_input
-from xenoglot.bulk.command import FAILED, INTERRUPTED, UNFINISHED
-from xenoglot.cli import MISUSE, main
+from xenoglot.bulk.command import FAILED, UNFINISHED
+from xenoglot.cli import main
+from xenoglot.errors import INTERRUPTED, MISUSE
 from xenoglot.testing import RequestMatcher, Respond, ScriptRule, Upstream, WaitEvent, answers
 
 if TYPE_CHECKING:

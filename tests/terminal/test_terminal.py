@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.terminal.tmux import XENOGLOT, Terminal
+from xenoglot.errors import UNREACHABLE
 from xenoglot.model.failure import Failure
 from xenoglot.testing.canned import SILENT, answers, refusal
 from xenoglot.testing.script import RequestMatcher, Respond, ScriptRule
@@ -367,10 +368,8 @@ def test_pipes_work(home: Path) -> None:
         assert [sent(upstream)["max_tokens"], len(sent(upstream)["messages"])] == [9, 2]
         upstream.script(ScriptRule(steps=refusal("chat", Failure(kind="overloaded", message="busy"))))
         done = subprocess.run([*command, "--model", "m"], input=b"one\n", capture_output=True, check=False, env=environ)
-        assert (done.returncode, done.stdout.decode()) == (
-            2,
-            f"HTTP 503 from {upstream.url}/v1/chat/completions: busy\n",
-        )
+        told = f"xenoglot: HTTP 503 from {upstream.url}/v1/chat/completions: busy\n"
+        assert (done.returncode, done.stdout, done.stderr.decode()) == (UNREACHABLE, b"", told)
     assert list(home.iterdir()) == []
 
 

@@ -16,8 +16,8 @@ ROUNDS = 50
 DELEGATED = 16
 _OF_BACKGROUND = ("background", "ps", "logs", "kill", "follow", "detached")
 _EPILOG = (
-    "Exit codes: 0 the model is done, 2 no answer or a mistake, 4 --max-rounds reached, 5 a budget is spent, "
-    "6 the model refused, 130 interrupted."
+    "Exit codes: 0 the model is done, 2 usage error, 4 --max-rounds reached, 5 a budget is spent, "
+    "6 the model refused, 7 the server refused the request, 8 the server cannot be reached or failed, 130 interrupted."
 )
 
 

@@ -150,7 +150,8 @@ class Delegation:
             self._agent.spend(run.spent)
         if (result := run.result) is None:
             raise RuntimeError("a run that has ended has a result")
-        text = result.text if result.outcome == "answered" else f"{result.reason}\n{result.text}".strip()
+        reason = result.reason if result.failure is None else result.failure.message  # for a model: it names no server
+        text = result.text if result.outcome == "answered" else f"{reason}\n{result.text}".strip()
         return TaskResult(outcome=result.outcome, text=truncate(text, LONGEST_TEXT))
 
     def _share(self) -> Budget:

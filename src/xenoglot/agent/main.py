@@ -33,7 +33,7 @@ from xenoglot.agent.screen import JSONScreen, PlainScreen, Screen
 from xenoglot.agent.session.session_files import SessionFile, Sessions, folder_of
 from xenoglot.backends.redaction import Redactor, for_log
 from xenoglot.client.async_ import AsyncClient
-from xenoglot.errors import ConfigurationError, XenoglotError
+from xenoglot.errors import INTERRUPTED, UNREACHABLE, ConfigurationError, XenoglotError, failure_code
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.tool import LocalTool
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from xenoglot.tools.result import Outcome, RunResult
 
-CODES: dict[Outcome, int] = {"answered": 0, "failed": 2, "limit": 4, "budget": 5, "refused": 6, "cancelled": 130}
-"""How a run ended -> the exit code."""
+CODES: dict[Outcome, int] = {"answered": 0, "limit": 4, "budget": 5, "refused": 6, "cancelled": INTERRUPTED}
+"""How a run ended -> the exit code; that of a failure depends on its kind."""
 
 MOST_LISTED = 20
 LONGEST_TITLE = 60
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
             if lines is None and setting.schema is not None:
                 return _run_to_schema(runner, agent, prompt, setting, setting.schema)
             if lines is None:
-                return CODES[_run_prompt(runner, agent, prompt, setting)]
+                return _run_prompt(runner, agent, prompt, setting)
             screen = setting.screen if options.json else PlainScreen(notes=sys.stdout)
             for line in lines:
                 screen.note(line)
@@ -256,19 +256,19 @@ def _outside(options: argparse.Namespace, setting: AgentOptions) -> Iterator[Seq
         yield setting.policy.applied(tools, can_ask=setting.can_ask, outside=True)
 
 
-def _run_prompt(runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOptions) -> Outcome:
-    """Have the agent work on a prompt, and return how that ended."""
+def _run_prompt(runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOptions) -> int:
+    """Have the agent work on a prompt, and return the exit code."""
     screen = setting.screen
     try:
         result: RunResult = runner.run(agent.work(prompt, screen.feed, screen.approve))
     except KeyboardInterrupt:
         screen.flush()
         screen.note("[interrupted]")
-        return "cancelled"
+        return INTERRUPTED
     screen.flush()
     if result.outcome != "answered":
         screen.problem(f"{result.outcome}: {result.reason}")
-    return result.outcome
+    return CODES[result.outcome] if result.failure is None else failure_code(result.failure)
 
 
 def _run_to_schema(
@@ -276,15 +276,14 @@ def _run_to_schema(
 ) -> int:
     """Have the agent work until its answer matches the schema; print that alone, and return the exit code."""
     for attempt in count():
-        outcome = _run_prompt(runner, agent, prompt, setting)
-        if outcome != "answered":
-            return CODES[outcome]
+        if code := _run_prompt(runner, agent, prompt, setting):
+            return code
         problems = schema.problems(agent.last_text)
         if not problems:
             break
         if attempt == RETRIES:
             setting.screen.problem(f"the answer does not match the schema: {problems[0]}")
-            return CODES["failed"]
+            return UNREACHABLE
         prompt = correction(problems)
     if not isinstance(setting.screen, JSONScreen):
         sys.stdout.write(unfenced(agent.last_text) + "\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from xenoglot import model_selection
 from xenoglot.dialect_registry import argument, names
-from xenoglot.errors import ConfigurationError
+from xenoglot.errors import INTERRUPTED, ConfigurationError
 
 if TYPE_CHECKING:
     import argparse
@@ -23,8 +23,6 @@ FAILED: Final = 1
 """Exit code: every line is answered, some with an error."""
 UNFINISHED: Final = 4
 """Exit code: the run ended before its last line; the same command continues it."""
-INTERRUPTED: Final = 130
-"""Exit code: the same, after an interrupt."""
 
 CONCURRENCY: Final = 8
 MOST_AT_ONCE: Final = 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from xenoglot.errors import XenoglotError
+from xenoglot.errors import INTERRUPTED, MISUSE, UNREACHABLE, XenoglotError, exit_code, failure_code
 from xenoglot.terminal import slash
 from xenoglot.terminal.chat_state import ChatState
 from xenoglot.terminal.counts import format_cost, format_tokens
@@ -43,6 +43,8 @@ class Chat(ChatState):
         self._clock = clock
         self._losses: set[Loss] = set()
         self._answered = True
+        self.exit_code = UNREACHABLE
+        """That of a program that gets no answer to its last question."""
 
     async def run(self) -> bool:
         """Run until the user quits; return whether the last question was answered."""
@@ -108,6 +110,7 @@ class Chat(ChatState):
             self.view.stop()
             self._interrupt(came)
             self.problem(str(error))
+            self.exit_code = exit_code(error) if isinstance(error, XenoglotError) else MISUSE
             ended = True
         finally:
             self.view.stop()
@@ -162,6 +165,7 @@ class Chat(ChatState):
         self._answered = result.outcome not in ("failed", "cancelled")
         if not self._answered:
             self.conversation.interrupted()
+            self.exit_code = INTERRUPTED if result.failure is None else failure_code(result.failure)
         if result.rounds:
             model = result.response.model if result.response else None
             self._show_end(result.losses, model, result.usage, result.cost, self._clock() - began)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from xenoglot.terminal.conversation import Conversation
     from xenoglot.tools.tool import LocalTool
 
-UNANSWERED = 2
 HISTORY = "chat-history"
 
 
@@ -120,7 +119,7 @@ async def _talk(chosen: model_selection.ModelSelection, conversation: Conversati
             chat.show_end()
         if embedded and face.interactive:
             await stack.enter_async_context(_loading(chat))
-        return 0 if await chat.run() or face.interactive else UNANSWERED
+        return 0 if await chat.run() or face.interactive else chat.exit_code
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from xenoglot.errors import ConfigurationError
+from xenoglot.errors import ConfigurationError, failure_error
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
@@ -232,7 +232,7 @@ class ToolLoop:
             asked = yield from self._round(begun)
         if asked.failure is not None or asked.response is None or not asked.response.candidates:
             failure = asked.failure or Failure(kind="upstream", message="there was no answer in what came")
-            raise EndError("failed", failure.message, failure)
+            raise EndError("failed", str(failure_error(failure)), failure)
         self._rounds += 1
         yield ReportEvent(event=RoundEnded(round=self._rounds, response=asked.response))
         return asked.response

@@ -59,7 +59,8 @@ class PlainFrontend:
     def __init__(self, output: TextIO | None = None, *, stdin: int = _STDIN) -> None:
         self.interactive = os.isatty(stdin)
         output = output or sys.stdout
-        self.renderer: Renderer = PlainRenderer(output, raw=not output.isatty())
+        raw = not output.isatty()
+        self.renderer: Renderer = PlainRenderer(output, raw=raw, problems=sys.stderr if raw else None)
         self._stdin = stdin
         self._unread = b""
         self._ended = False

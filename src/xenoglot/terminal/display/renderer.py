@@ -47,9 +47,13 @@ class Renderer(Protocol):
 class PlainRenderer:
     """Appends text, for pipes, files and terminals without cursor control."""
 
-    def __init__(self, output: TextIO, *, raw: bool = False) -> None:
-        """Write to `output`; `raw` leaves the answer as it is, for a program that reads it."""
+    def __init__(self, output: TextIO, *, raw: bool = False, problems: TextIO | None = None) -> None:
+        """Write to `output`, and problems elsewhere if `problems` is set.
+
+        `raw` leaves the answer as it is, for a program that reads it.
+        """
         self._output = output
+        self._problems = problems
         self._raw = raw
         self._open = False
 
@@ -71,11 +75,13 @@ class PlainRenderer:
         if self._open:
             self.write("\n")
 
-    def line(self, text: str, look: StyleName = "said") -> None:  # noqa: ARG002  a plain line has no looks
+    def line(self, text: str, look: StyleName = "said") -> None:
         """Write lines."""
         self.end_text()
-        self._output.write(f"{harmless(text)}\n")
-        self._output.flush()
+        apart = self._problems if look == "problem" else None
+        output = self._output if apart is None else apart
+        output.write(f"{'' if apart is None else 'xenoglot: '}{harmless(text)}\n")
+        output.flush()
 
     def space(self) -> None:
         """Write no empty line: each line has information."""
