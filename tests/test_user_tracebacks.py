@@ -142,3 +142,13 @@ def test_an_error_of_this_package_has_no_user_frames() -> None:
     assert error.__traceback__ is not None
     assert not has_user_frames(error.with_traceback(error.__traceback__.tb_next))
     assert has_user_frames(caught(json.loads, "{"))  # called by this file, which is the user's
+
+
+def test_compiled_modules_of_packages_have_no_user_frames() -> None:
+    """Cython names a module's source by the path that it had where it was built."""
+    code = compile("1 / 0", "asyncpg/protocol/protocol.pyx", "exec")
+    error = caught(exec, code)
+    assert error.__traceback__ is not None
+    inner = error.__traceback__.tb_next
+    assert inner is not None
+    assert not has_user_frames(error.with_traceback(inner))

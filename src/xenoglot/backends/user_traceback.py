@@ -27,6 +27,7 @@ MOST_LINES = 300
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _INSTALLED = tuple({os.path.join(path, "") for path in sysconfig.get_paths().values()})  # noqa: PTH118  keeps a trailing separator
+_CYTHON = (".pyx", ".pxd", ".pxi")
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 _SECRET = re.compile(
     r"(?i:\bbearer +)\S+"
@@ -62,7 +63,8 @@ def has_user_frames(error: BaseException) -> bool:
 
 
 def _is_user(filename: str) -> bool:
-    return not filename.startswith((_PACKAGE, "<frozen", *_INSTALLED))
+    """Whether code is the user's; compiled modules of packages have the path of their source where they were built."""
+    return not filename.startswith((_PACKAGE, "<frozen", *_INSTALLED)) and not filename.endswith(_CYTHON)
 
 
 def _trim(told: traceback.TracebackException) -> None:
