@@ -189,6 +189,30 @@ async def test_one_row_that_cannot_be_written_costs_no_other(keeper: Keeper) -> 
     assert (recorder.written, recorder.dropped) == (2, 1)
 
 
+async def test_a_store_that_fails_among_rows_costs_only_the_row_that_cannot_be_written(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    for number, tokens in enumerate((1, 2**70, 3, 4)):
+        recorder.add(record(number, usage=Usage(input_tokens=tokens, output_tokens=1)), 1.0)
+    await recorder.flush()  # the batch fails
+    write, writes = keeper.store.write, 0
+
+    async def breaking(steps: Steps[T]) -> T:
+        nonlocal writes
+        writes += 1
+        keeper.store.broken = writes == 4  # the batch again, one row, the bad row, and then it breaks
+        return await write(steps)
+
+    monkeypatch.setattr(keeper.store, "write", breaking)
+    await recorder.flush()
+    assert (recorder.waiting, recorder.dropped, keeper.store.broken) == (2, 1, True)
+    await recorder.flush()
+    await recorder.aclose()
+    assert {row.id for row in await keeper.rows()} == {"req_0", "req_2", "req_3"}
+    assert (recorder.written, recorder.dropped, await keeper.total()) == (3, 1, 3)
+
+
 async def test_what_cannot_be_written_at_the_end_is_counted(keeper: Keeper) -> None:
     recorder = RequestRecorder(keeper, LedgerSettings())
     recorder.add(record(1), 1.0)

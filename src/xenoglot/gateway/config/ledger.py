@@ -25,8 +25,9 @@ AMOUNTS = ("input", "output", "cache_read", "cache_write", "searches")
 class LedgerSettings(Struct, frozen=True, kw_only=True):
     """A row for each request and hourly sums, in the store of `[store]`.
 
-    `on_outage` is what happens to requests while rows cannot be written: they are answered all the same, or refused
-    once `queue` rows wait. Requests are deleted after `max_age_days`, sums after `usage_max_age_days`.
+    `on_outage` is what happens to requests while rows cannot be written: they are answered all the same, and rows are
+    dropped once `queue` of them wait; or they are refused from the first write that fails. Requests are deleted after
+    `max_age_days`, sums after `usage_max_age_days`.
     """
 
     enabled: bool = True

@@ -156,8 +156,6 @@ class RequestRecorder:
                     _logger.error("the ledger cannot be written, rows wait: %s", whereabouts(error))  # noqa: TRY400  no texts
                 self.failing = True
                 return
-            for _ in batch:
-                self._queue.popleft()
             if self.failing:
                 _logger.info("the ledger is written again")
             self.failing = False
@@ -166,26 +164,31 @@ class RequestRecorder:
         await self._prune()
 
     async def _write(self, batch: Sequence[tuple[RequestLog, float, float]]) -> None:
+        """Write the first rows of the queue, and take them out of it."""
         try:
             self.written += await self._store.within(self._database.write(self._add(batch, again=self.failing)))
         except Exception:
             if not self.failing:
                 raise
             await self._write_each(batch)
+        else:
+            for _ in batch:
+                self._queue.popleft()
 
     async def _write_each(self, batch: Sequence[tuple[RequestLog, float, float]]) -> None:
         """Write rows of which one may be what cannot be written.
 
         Raises:
-            StoreError: the store itself fails.
+            StoreError: the store itself fails; the rows that are not written yet stay.
         """
-        await self._store.within(self._database.read(_nothing()))
         for one in batch:
             try:
                 self.written += await self._store.within(self._database.write(self._add((one,), again=True)))
-            except Exception as error:  # noqa: BLE001  the store is well, so it is the row
+            except Exception as error:  # noqa: BLE001  the next line finds out whether it is the store or the row
+                await self._store.within(self._database.read(_nothing()))
                 self.dropped += 1
                 _logger.error("the ledger lost request %s: %s", one[0].request_id, whereabouts(error))  # noqa: TRY400  as above
+            self._queue.popleft()
 
     def _add(self, batch: Sequence[tuple[RequestLog, float, float]], *, again: bool) -> Steps[int]:
         rows = [request_row(record, ended, now, self.dialects) for record, ended, now in batch]
