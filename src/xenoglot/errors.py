@@ -274,6 +274,20 @@ def failure_error(
     return error
 
 
+class HTTPStatusError(Exception):
+    """A server answered with an error status; the `__cause__` of the error that a call raises.
+
+    Args:
+        status: The HTTP status.
+        url: The URL that was called, without user name, password and query.
+    """
+
+    def __init__(self, status: int, url: str) -> None:
+        super().__init__(f"HTTP {status} from {url}")
+        self.status = status
+        self.url = url
+
+
 class ConfigurationError(XenoglotError):
     """A setting is wrong, or something is not installed. The text names it and what is allowed."""
 

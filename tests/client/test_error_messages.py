@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot import Client
-from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines, TransportError
 from xenoglot.errors import (
     AuthenticationError,
     ConnectionFailedError,
     DeadlineError,
     FailureError,
+    HTTPStatusError,
     IncompleteError,
     InvalidRequestError,
     NotFoundError,
     PermissionDeniedError,
     RateLimitError,
     UpstreamError,
+    WireError,
 )
 from xenoglot.policy.target_health import Retry
 
@@ -107,34 +109,38 @@ CASES = [
         id="nobody-listens",
     ),
     pytest.param(
-        error(500, "the GPU is on fire"), UpstreamError, "HTTP 500 from {url}{path}: the GPU is on fire", None, id="500"
+        error(500, "the GPU is on fire"),
+        UpstreamError,
+        "HTTP 500 from {url}{path}: the GPU is on fire",
+        HTTPStatusError,
+        id="500",
     ),
     pytest.param(
         answer(502, HTML, "text/html"),
         UpstreamError,
         "HTTP 502 from {url}{path}: Welcome to nginx",
-        None,
+        HTTPStatusError,
         id="502-html",
     ),
     pytest.param(
         answer(200, HTML, "text/html"),
         UpstreamError,
         "{url}{path} answered HTML (200, text/html), not JSON: is the base URL right?",
-        Exception,
+        WireError,
         id="html",
     ),
     pytest.param(
         answer(200, b"Ollama is running", "text/plain"),
         UpstreamError,
         "{url}{path} answered no JSON (200, text/plain): Ollama is running; is the base URL right?",
-        Exception,
+        WireError,
         id="text",
     ),
     pytest.param(
         answer(200, b""),
         UpstreamError,
         "{url}{path} answered nothing (200, application/json): is the base URL right?",
-        Exception,
+        WireError,
         id="empty",
     ),
     pytest.param(
@@ -142,56 +148,56 @@ CASES = [
         UpstreamError,
         "{url}{path} answered in an unexpected form: $.choices: required, expected list; "
         "does the server speak this dialect?",
-        Exception,
+        WireError,
         id="other-json",
     ),
     pytest.param(
         error(429, "slow down", "retry-after: 1"),
         RateLimitError,
         "rate limited (429) by {url}{path}: slow down, retry after 1 s",
-        None,
+        HTTPStatusError,
         id="429",
     ),
     pytest.param(
         error(401, "who are you"),
         AuthenticationError,
         "401 from {url}{path}: no key was sent; pass `key=` or `key_env=`",
-        None,
+        HTTPStatusError,
         id="401-no-key",
     ),
     pytest.param(
         error(403, "not yours"),
         PermissionDeniedError,
         "403 from {url}{path}: access denied: not yours; may this key use the model?",
-        None,
+        HTTPStatusError,
         id="403",
     ),
     pytest.param(
         error(404, "the model `m` does not exist"),
         NotFoundError,
         "404 from {url}{path}: the model `m` does not exist; are model name and base URL right?",
-        None,
+        HTTPStatusError,
         id="404",
     ),
     pytest.param(
         error(400, "temperature is too high"),
         InvalidRequestError,
         "HTTP 400 from {url}{path}: temperature is too high",
-        None,
+        HTTPStatusError,
         id="400",
     ),
     pytest.param(
         answer(302, b"", "text/html", "location: https://elsewhere.invalid/"),
         UpstreamError,
         "{url}{path} redirects (302), which is not followed: use the URL that it redirects to",
-        None,
+        HTTPStatusError,
         id="redirect",
     ),
     pytest.param(
         b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{",
         ConnectionFailedError,
         "connection lost to {url}: it closed the connection before the end of its response; see the log of that server",
-        Exception,
+        TransportError,
         id="closed-within",
     ),
     pytest.param(
@@ -199,7 +205,7 @@ CASES = [
         UpstreamError,
         "{url} does not answer in HTTP/1.1: the response is not well-formed HTTP/1.1; "
         "is it an HTTP server, and http:// or https:// right?",
-        Exception,
+        TransportError,
         id="no-http",
     ),
 ]
@@ -207,13 +213,35 @@ CASES = [
 
 @pytest.mark.parametrize(("said", "kind", "text", "cause"), CASES)
 def test_an_error_names_url_cause_and_remedy(
-    said: bytes | None, kind: type[FailureError], text: str, cause: type[BaseException] | None
+    said: bytes | None, kind: type[FailureError], text: str, cause: type[BaseException]
 ) -> None:
     with misbehaving(said) as url:
         error = raised(url)
     assert (type(error), str(error)) == (kind, text.format(url=url, path=PATH))
-    assert error.__cause__ is None if cause is None else isinstance(error.__cause__, cause)
+    assert isinstance(error.__cause__, cause)
+    if isinstance(error.__cause__, HTTPStatusError):
+        assert (error.__cause__.status, error.__cause__.url) == (error.failure.status or 302, f"{url}{PATH}")
     assert "127.0.0.1" not in error.failure.message
+
+
+BEGUN = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n"
+    b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m",'
+    b'"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
+)
+
+
+@pytest.mark.parametrize("text_syntax", ["off", "auto"])
+def test_a_stream_that_breaks_off_has_the_cause(text_syntax: str) -> None:
+    with (
+        misbehaving(BEGUN) as url,
+        Client(url, model="m", proxy=None, text_syntax=text_syntax) as client,
+        client.stream("Hi") as stream,
+        pytest.raises(IncompleteError) as caught,
+    ):
+        assert "".join(stream.texts()) == "Hi"
+    assert str(caught.value).startswith(f"connection lost to {url}: ")
+    assert isinstance(caught.value.__cause__, TransportError)
 
 
 def test_a_key_that_is_refused_is_named_but_not_shown() -> None:

@@ -43,13 +43,15 @@ class Call(Struct, frozen=True, kw_only=True):
 class EventAnswer(Struct, kw_only=True):
     """An answer as events: each batch is what one read of the source made. Closing it stops the source at once.
 
-    `request_id` is the server's id of the request, if it sent one.
+    `request_id` is the server's id of the request, if it sent one. `cause` gives the error of the connection, if it
+    broke off; the failure that the events end in has only its words.
     """
 
     batches: AsyncIterator[Sequence[Event]]
     aclose: Callable[[], Awaitable[None]]
     limits: RateLimits | None = None
     request_id: str | None = None
+    cause: Callable[[], BaseException | None] = type(None)
 
 
 class Piece(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE, of_loop
-from xenoglot.backends.remote.upstream_errors import invalid_answer, unreachable
+from xenoglot.backends.remote.upstream_errors import cause_of, invalid_answer, unreachable
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.responses.answer_repair import note_finishes
 from xenoglot.errors import WireError
@@ -37,13 +37,14 @@ class GuardedReader:
     `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
     """
 
-    __slots__ = ("_for_client", "_losses", "_stage", "failed", "reading")
+    __slots__ = ("_broken", "_for_client", "_losses", "_stage", "failed", "reading")
 
     def __init__(
         self, stage: Stage[bytes, Event], reading: StreamReader, fit: Callable[[Failure], Failure], losses: Losses
     ) -> None:
         self.failed = False
         """Whether nothing that follows counts."""
+        self._broken: BaseException | None = None
         self._stage = stage
         self.reading = reading
         self._losses = losses
@@ -87,8 +88,13 @@ class GuardedReader:
 
     def connection_lost(self, error: TransportError) -> Sequence[Event]:
         """Return the events of a broken connection: a failure, unless the answer was complete before."""
+        self._broken = cause_of(error)
         events = self.close()
         return events if self.reading.terminated else (Failed(failure=self._for_client(unreachable(error))),)
+
+    def cause(self) -> BaseException | None:
+        """Return the error of the connection, if it broke off."""
+        return self._broken
 
 
 class PassthroughMonitor:

@@ -58,7 +58,7 @@ async def timed(call: Call, answer: Callable[[Call], Awaitable[Answer]], clock: 
         return made
     timer = _Timer(call.dialect, field, began, clock)
     batches = (_streamed if call.request.stream else _whole)(made, timer)
-    return EventAnswer(batches=batches, aclose=batches.aclose, limits=made.limits, request_id=made.request_id)
+    return replace(made, batches=batches, aclose=batches.aclose)
 
 
 def _wanted(call: Call) -> bool:

@@ -32,7 +32,7 @@ def turn_ends(answer: Answer, request: Request, stop: str | None) -> EventAnswer
     if stop is None or stop in (request.sampling.stop or ()):
         return answer
     batches = _ends(answer, stop)
-    return EventAnswer(batches=batches, aclose=batches.aclose, limits=answer.limits, request_id=answer.request_id)
+    return replace(answer, batches=batches, aclose=batches.aclose)
 
 
 async def _ends(answer: EventAnswer, stop: str) -> AsyncGenerator[Sequence[Event], None]:

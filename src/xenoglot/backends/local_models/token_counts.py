@@ -6,12 +6,15 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from xenoglot.backends.backend import EventAnswer
+from msgspec.structs import replace
+
 from xenoglot.model.events import Event, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.response import Finish, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+
+    from xenoglot.backends.backend import EventAnswer
 
 _SHORT: Final = 1024
 """Characters that are counted in no time worth a thread."""
@@ -55,7 +58,7 @@ def counted(answer: EventAnswer, tokenizer: Tokenizer, input_tokens: int | None,
     are used. An answer of as many tokens as its `limit` allows ended for its length (A-W6).
     """
     batches = _counted(answer, _Counting(tokenizer, input_tokens, limit))
-    return EventAnswer(batches=batches, aclose=batches.aclose, limits=answer.limits, request_id=answer.request_id)
+    return replace(answer, batches=batches, aclose=batches.aclose)
 
 
 async def _counted(answer: EventAnswer, counting: _Counting) -> AsyncGenerator[Sequence[Event], None]:

@@ -242,7 +242,8 @@ class Remote:
             pieces = monitored(self._chunks(reply), self.monitor(), self.usage_filter(call, asked))
             answer = ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=self._dialect.framing.media_type)
         else:
-            answer = EventAnswer(batches=self._events(reply, self.reader(call)), aclose=reply.aclose)
+            reader = self.reader(call)
+            answer = EventAnswer(batches=self._events(reply, reader), aclose=reply.aclose, cause=reader.cause)
         answer.limits, answer.request_id = self.limits(reply), request_id(reply)
         return answer
 

@@ -84,7 +84,7 @@ class OperatorMessages:
         self, base_url: str, url: str, redact: Redactor, *, key: str | None = None, no_key: str = UNSET_KEY
     ) -> None:
         self._redact = redact
-        self.base = self._shown(base_url)
+        self.base = self.shown(base_url)
         self.url = base_url if "{" in url else url
         self._key = key
         self._no_key = no_key
@@ -102,7 +102,7 @@ class OperatorMessages:
 
     def unreadable(self, failure: Failure, answer: ServerAnswer) -> Failure:
         """Return `failure`, of an answer that its dialect does not allow, with where it came from and what it is."""
-        reason, where = failure.operator_message or failure.message, self._shown(answer.url)
+        reason, where = failure.operator_message or failure.message, self.shown(answer.url)
         kind = answer.content_type.partition(";")[0].strip() or "no content type"
         if answer.is_html:
             told = f"{where} answered HTML ({answer.status}, {kind}), not JSON: is the base URL right?"
@@ -116,7 +116,7 @@ class OperatorMessages:
 
     def refused(self, failure: Failure, answer: ServerAnswer, words: str) -> Failure:
         """Return `failure`, of an answer with an error status, whose text is `words`, as the client may see it."""
-        where, status = self._shown(answer.url), answer.status
+        where, status = self.shown(answer.url), answer.status
         said = f": {self._cut(words)}" if words and failure.kind not in QUOTING else ""
         match status:
             case 401 | 407 if self._key is None:
@@ -154,7 +154,7 @@ class OperatorMessages:
     def _with(self, failure: Failure, told: str) -> Failure:
         return replace(failure, operator_message=self._redact(told))
 
-    def _shown(self, url: str) -> str:
+    def shown(self, url: str) -> str:
         """Return a URL without user name, password, query and fragment."""
         if url.startswith("unix://"):
             return for_log(url, LONGEST)

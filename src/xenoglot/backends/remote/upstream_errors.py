@@ -13,7 +13,7 @@ from xenoglot.backends.remote.operator_messages import ServerAnswer
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.codec.json.json_io import MOST_VALUES, decode_answer
 from xenoglot.codec.json.slices import count_values
-from xenoglot.errors import FailureError, WireError
+from xenoglot.errors import FailureError, HTTPStatusError, WireError
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class ResponseErrors:
             reply.close()
             told = f"the upstream gave no answer (status {reply.status})"
             failure = Failure(kind="upstream", message=told, cause="protocol")
-            return FailureError(self._messages.refused(failure, self._answer(b"", reply, url), ""), self.limits(reply))
+            return self._refused(failure, self._answer(b"", reply, url), "", self.limits(reply))
         data = await self.body(reply)
         try:
             body: JSON = decode_answer(data, most=self._most)
@@ -225,7 +225,8 @@ class ResponseErrors:
         if failure.details is not None or failure.message != unread.message:
             return error
         text = self._redact(data[:_READ_OF_BODY].decode("utf-8", "replace")).strip()[:MOST_QUOTED]
-        return FailureError(replace(failure, details=text), error.limits) if text else error
+        error.failure = replace(failure, details=text or failure.details)
+        return error
 
     def failure(self, body: JSON, reply: UpstreamResponse, data: bytes = b"", url: str | None = None) -> FailureError:
         """Return what an error says whose body this is; `data` is the body as it came."""
@@ -239,7 +240,12 @@ class ResponseErrors:
         answer = self._answer(data, reply, url)
         unread = told.message == self._dialect.decode_error(reply.status, None).message
         words = self._messages.first_words(answer) if unread else told.message
-        return FailureError(self._messages.refused(failure, answer, words), self.limits(reply))
+        return self._refused(failure, answer, words, self.limits(reply))
+
+    def _refused(self, failure: Failure, answer: ServerAnswer, words: str, limits: RateLimits | None) -> FailureError:
+        error = FailureError(self._messages.refused(failure, answer, words), limits)
+        error.__cause__ = HTTPStatusError(answer.status, self._messages.shown(answer.url))
+        return error
 
     def for_client(self, failure: Failure) -> Failure:
         """Return what a client may know of a failure."""

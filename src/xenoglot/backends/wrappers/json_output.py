@@ -65,9 +65,7 @@ class JSONBackend:
         if self._policy.retries and call.request.prompt is None:
             request = JSONCall(shaped, asked, schema)
             insisting = JSONRetry(answer, request, self._call_backend, self._policy)
-            return EventAnswer(
-                batches=insisting.batches, aclose=insisting.aclose, limits=answer.limits, request_id=answer.request_id
-            )
+            return replace(answer, batches=insisting.batches, aclose=insisting.aclose)
         check = JSONCheck(schema, call.losses, lenient=self._policy.lenient)
         return _read(answer, Pipeline(asked.reading(call.losses), check))
 
@@ -131,7 +129,7 @@ def _read(answer: EventAnswer, stage: Stage[Event, Event]) -> EventAnswer:
         await batches.aclose()
         await answer.aclose()
 
-    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id)
+    return replace(answer, batches=batches, aclose=aclose)
 
 
 async def _through(

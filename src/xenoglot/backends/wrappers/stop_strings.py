@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.backends.backend import EventAnswer
 from xenoglot.codec.requests.stop_strings import sendable_stops
 from xenoglot.text.stop import StopStage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from xenoglot.backends.backend import Call
+    from xenoglot.backends.backend import Call, EventAnswer
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.target import Target
     from xenoglot.model.events import Event
@@ -66,7 +65,7 @@ def stop_answer(answer: EventAnswer, stage: StopStage | None) -> EventAnswer:
         await batches.aclose()
         await answer.aclose()
 
-    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id)
+    return replace(answer, batches=batches, aclose=aclose)
 
 
 async def _until_stopped(answer: EventAnswer, stage: StopStage) -> AsyncGenerator[Sequence[Event], None]:

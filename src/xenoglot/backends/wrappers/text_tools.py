@@ -77,9 +77,7 @@ class TextBackend:
             await batches.aclose()
             await answer.aclose()
 
-        return stop_answer(
-            EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id), stops
-        )
+        return stop_answer(replace(answer, batches=batches, aclose=aclose), stops)
 
     async def count(self, call: Call) -> int | None:
         """Count the prompt with the tools that are described in it."""

@@ -12,7 +12,7 @@ from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from xenoglot.backends.backend import Backend, Call, EventAnswer, Piece
     from xenoglot.model.events import Event
@@ -46,7 +46,7 @@ class StartedAnswer:
         async for batch in self.answer.batches:
             self._read.append(batch)
             if start.feed(batch) != "waiting":
-                _check(batch)
+                _check(batch, self.answer.cause)
                 return
         raise IncompleteError(_EARLY)
 
@@ -61,7 +61,7 @@ class StartedAnswer:
                 if isinstance(event, Failed):
                     if place:
                         yield batch[:place]
-                    raise midstream_error(event.failure)
+                    raise midstream_error(event.failure) from self.answer.cause()
                 self._count(event)
             if batch:
                 yield batch
@@ -107,7 +107,7 @@ class StartedBytes:
         async for piece in self.answer.pieces:
             self._read.append(piece)
             if start.feed(piece.events) != "waiting":
-                _check(piece.events)
+                _check(piece.events, type(None))
                 return
         if not self._read:
             raise IncompleteError(_EARLY)
@@ -160,11 +160,11 @@ async def begin_events(backend: Backend, call: Call) -> StartedAnswer:
     raise TypeError("a call without a body of its own is answered in events")
 
 
-def _check(events: Sequence[Event]) -> None:
+def _check(events: Sequence[Event], cause: Callable[[], BaseException | None]) -> None:
     """Raise `FailureError` if the events end in a failure."""
     failure = failure_of(events)
     if failure is not None:
-        raise midstream_error(failure)
+        raise midstream_error(failure) from cause()
 
 
 def midstream_error(failure: Failure) -> FailureError:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.wrappers.fanout import UsageSum
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.model.content import Reasoning, Text
@@ -32,6 +31,7 @@ from xenoglot.text.resume_overlap import LONGEST_OVERLAP, overlap
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
+    from xenoglot.backends.backend import EventAnswer
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.model.request import Request
@@ -175,7 +175,7 @@ def continued(answer: EventAnswer, go_on: Callable[[SentAnswer, Failure], Awaita
         await batches.aclose()
         await parts[-1].aclose()
 
-    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id)
+    return replace(answer, batches=batches, aclose=aclose)
 
 
 async def _batches(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.backend import ByteAnswer
 from xenoglot.gateway.upstream.reasoning_cache import kept, keys, may_strip, pack, places, restored, unpack
 from xenoglot.gateway.upstream.services import reading
 from xenoglot.model.events import BlockEnded, BlockStarted, Finished, SignatureDelta, TextDelta
@@ -80,7 +80,7 @@ class Recorder:
         if isinstance(answer, ByteAnswer):
             return answer
         batches = self._watched(answer.batches)
-        return EventAnswer(batches=batches, aclose=answer.aclose, limits=answer.limits, request_id=answer.request_id)
+        return replace(answer, batches=batches)
 
     async def _watched(self, batches: AsyncIterator[Sequence[Event]]) -> AsyncGenerator[Sequence[Event]]:
         folder = Folder()
