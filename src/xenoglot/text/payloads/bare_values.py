@@ -27,7 +27,7 @@ _ZEROS = re.compile(r"\A(-?)0+(?=[0-9])")
 _SIGNED = re.compile(r"\+?(-?)([0-9]*)\.?([0-9]*)")
 """A decimal number as Python reads it: with a plus, or without the digits on one side of its point."""
 _SWITCHES: Final = {"1": "true", "0": "false"}
-_OTHER_THAN_SWITCHES: Final = frozenset({"integer", "number", "string"})
+_NUMERIC: Final = frozenset({"integer", "number"})
 _WORDS: Final = {"true": "boolean", "false": "boolean", "null": "null"}
 _OTHER_WORDS: Final = {"none": "null", **_WORDS}
 """How templates print them that leave it to Python; any case."""
@@ -73,12 +73,15 @@ def members(text: str) -> JSONObject | None:
 def property_schema(schema: JSON, name: str, root: JSON) -> JSON:
     """Return what `schema`, of an object, says of the property `name`; `None` where it says nothing.
 
-    `root` is the schema that references in `schema` are to.
+    `root` is the schema that references in `schema` are to. Of several branches that have it, any may count.
     """
+    found: list[JSON] = []
     for inner in _branches(schema, root):
         properties = inner.get("properties")
         if isinstance(properties, dict) and name in properties:
-            return properties[name]
+            found.append(properties[name])
+    if found:
+        return found[0] if len(found) == 1 else {"anyOf": found}
     for inner in _branches(schema, root):
         if isinstance(additional := inner.get("additionalProperties"), dict):
             return additional
@@ -117,14 +120,38 @@ def typed(text: str, schema: JSON, root: JSON) -> str:
     admitted = kinds(schema, root)
     if admitted == _TEXT:
         return f'"{escaped(text)}"'
+    if _one_of(schema, text):
+        return f'"{escaped(text)}"'
     found, kind = _literal(text.strip(), loose=admitted is not None)
-    if admitted is not None and kind not in admitted and not admitted & _OTHER_THAN_SWITCHES:
-        found, kind = _SWITCHES.get(found, found), "boolean"
-    if not found and admitted is not None and "string" not in admitted:
-        found, kind = _literal(_ZEROS.sub(r"\1", _number(text.strip())), loose=True)
-        if not found:
-            found, kind = _literal(_unescaped(text.strip()), loose=True)
+    if admitted is not None and "string" not in admitted:
+        found, kind = _without_string(text.strip(), found, kind, admitted)
+    elif (
+        admitted is not None
+        and kind == "string"
+        and _literal(_unescaped(text.strip()[1:-1]), loose=True)[1] in admitted
+    ):
+        return found  # the quotes say that it is a string, rather than what else is admitted
     return found if found and _fits(admitted, kind, text.strip()) else f'"{escaped(text)}"'
+
+
+def _without_string(text: str, found: str, kind: str, admitted: frozenset[str]) -> tuple[str, str]:
+    """Return the value, and its type, of `text`, which looks like `found`, where no string is admitted."""
+    if found in _SWITCHES and "boolean" in admitted and not admitted & _NUMERIC:
+        return _SWITCHES[found], "boolean"
+    if not found:
+        found, kind = _literal(_ZEROS.sub(r"\1", _number(text)), loose=True)
+    if not found:
+        found, kind = _literal(_unescaped(text), loose=True)
+    if kind == "string":  # in quotes that do not belong there
+        inner, inner_kind = _literal(_unescaped(found[1:-1]), loose=True)
+        found, kind = (inner, inner_kind) if inner_kind in admitted else (found, kind)
+    return found, kind
+
+
+def _one_of(schema: JSON, text: str) -> bool:
+    """Return whether `text` is one of the strings that `schema` lists."""
+    options = schema.get("enum") if isinstance(schema, dict) else None
+    return isinstance(options, list) and text in options
 
 
 def kinds(schema: JSON, root: JSON) -> Kinds:
@@ -193,7 +220,9 @@ def _named(said: JSON) -> Kinds:
     names = said if isinstance(said, list) else [said]
     lowered = frozenset(name.lower() for name in names if isinstance(name, str))  # Google writes `STRING`
     known = lowered & set(_NAMES.values())
-    return known if known and len(known) == len(lowered) else None
+    if not known or len(known) != len(lowered):
+        return None
+    return known | {"integer"} if "number" in known else known
 
 
 def _of(values: Iterable[JSON]) -> Kinds:
