@@ -108,6 +108,17 @@ def _k2_calls(payload: Payload) -> CallSyntax:
     )
 
 
+_K2_TAGGED: Final = Markup(
+    call_name_end=(),
+    parameter=("<ifm|arg_key>",),
+    name_end=("</ifm|arg_key>", *_K2_TEXTS, *_K2_JSONS),
+    texts=_K2_TEXTS,
+    jsons=_K2_JSONS,
+    value=("<ifm|arg_value>",),
+    parameter_end=("</ifm|arg_value>",),
+    trim="nothing",
+)
+
 _K2_HORIZON: Final = Syntax(
     name="k2_horizon",
     title="K2 Horizon",
@@ -118,19 +129,13 @@ _K2_HORIZON: Final = Syntax(
     ),
     models=("k2-horizon*",),
     calls=(
-        _k2_calls(
-            Markup(
-                call_name_end=(),
-                parameter=("<ifm|arg_key>",),
-                name_end=("</ifm|arg_key>", *_K2_TEXTS, *_K2_JSONS),
-                texts=_K2_TEXTS,
-                jsons=_K2_JSONS,
-                value=("<ifm|arg_value>",),
-                parameter_end=("</ifm|arg_value>",),
-                trim="nothing",
-            )
-        ),
+        _k2_calls(_K2_TAGGED),
         _k2_calls(JSONCalls()),
+    ),
+    # the section's own tag is forgotten now and then
+    slips=tuple(
+        CallSyntax(open=("<ifm|tool_call>",), close=("</ifm|tool_call>",), end=("</ifm|tool_calls>",), payload=payload)
+        for payload in (_K2_TAGGED, JSONCalls())
     ),
     thoughts=(
         ReasoningSyntax(
