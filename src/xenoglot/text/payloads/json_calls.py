@@ -69,7 +69,10 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
         while (yield from section.accept((",",))):
             if (yield from section.accept(("]",))):
                 return
-            yield from self._object(section)
+            if (yield from section.follows("{")):
+                yield from self._object(section)
+            else:
+                yield from _no_call(section)
         yield from section.accept(("]",))
 
     def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
@@ -158,6 +161,15 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
         return (yield from json_text.raw_value(section, call.beside(key)))
 
 
+def _no_call(section: ParserInput) -> Reading:
+    """Pass over a value among the calls of a list that is none."""
+    yield from section.blank()
+    said: list[str] = []
+    if not (yield from json_text.raw_value(section, said.append)) or not said:
+        raise MismatchError
+    section.lost("a value among calls", "it is no call")
+
+
 def _surplus(section: ParserInput) -> Reading:
     """Pass over closing braces that nothing opened, where a marker of the end is to come (small models miscount)."""
     while section.stops and not (yield from section.at_stop()) and (yield from section.accept(("}",), blanks=False)):
@@ -169,7 +181,8 @@ class Named(Struct, frozen=True, kw_only=True):
 
     Each of them may have several spellings. Between name and `infix` may stand `mark` with an id behind it. Where there
     is no `infix`, the name ends where a blank or the object begins. `spelled` is how a name is written, of the call
-    that is `{number}` from 0 on; a name that has a number is so spelled, and is the id of the call.
+    that is `{number}` from 0 on; a name that has a number is so spelled, and is the id of the call. `space` ends a
+    namespace, or a name for people, that may stand before the name.
     """
 
     prefix: tuple[str, ...] = ()
@@ -177,6 +190,7 @@ class Named(Struct, frozen=True, kw_only=True):
     suffix: tuple[str, ...] = ()
     mark: tuple[str, ...] = ()
     spelled: str = _PLAIN
+    space: str = ""
     starts: str = ""
 
     def read(self, section: ParserInput, /) -> Reading:
@@ -184,7 +198,8 @@ class Named(Struct, frozen=True, kw_only=True):
         section.begin()
         yield from section.expect(self.prefix)
         call = _Call(section)
-        name = call.name = yield from self._name(section)
+        name = yield from self._name(section)
+        call.name = name.rpartition(self.space)[2] if self._spaced(section, name) else name
         if self.spelled != _PLAIN:
             self._numbered(section, call, name)
         if (yield from section.accept(self.mark)):
@@ -206,12 +221,15 @@ class Named(Struct, frozen=True, kw_only=True):
         if not (yield from section.accept(self.suffix)):
             section.drop_cut(self.suffix)
 
+    def _spaced(self, section: ParserInput, name: str) -> bool:
+        """Return whether `name` has an undeclared namespace."""
+        return bool(self.space) and self.space in name and section.declared.resolve(name) is None
+
     @staticmethod
     def _numbered(section: ParserInput, call: _Call, name: str) -> None:
         """Take what stands where a name is spelled with a number: that is the id."""
         if _NUMBERED.search(name):
-            known = section.declared.resolve(name) is not None
-            call.id, call.name = name, name if known else name.rpartition(".")[2]  # in an undeclared namespace
+            call.id = name
         elif name.isdigit():  # the number alone
             call.id, call.name = name, section.declared.only
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from xenoglot.text.payloads.json_calls import JSONCalls
+from xenoglot.text.payloads.json_calls import JSONCalls, Named
 from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.rows import invoke
 from xenoglot.text.rows.shared import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
@@ -71,10 +71,10 @@ _QWEN: Final = (
     ),
     Syntax(
         name="qwen3_5",
-        title="Qwen 3.5 and later",
+        title="Qwen 3.5 and later, BerryLM",
         source=f"{_HUB}Qwen/Qwen3.5-35B-A3B/blob/main/chat_template.jinja",
         note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
-        models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*"),
+        models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*", "berrylm*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
         thoughts=(_THINK_LINE,),
@@ -291,9 +291,12 @@ _GLM: Final = (
     ),
     Syntax(
         name="glm47",
-        title="GLM 4.7 and 5, Ling 3, Spark 2.5",
+        title="GLM 4.7 and 5, Ling 3, Spark 2.5 and 3",
         source=f"{_HUB}zai-org/GLM-4.7/blob/main/chat_template.jinja",
-        note="As GLM 4.5 without line breaks; the prompt opens the thoughts.",
+        note=(
+            "As GLM 4.5 without line breaks; the prompt opens the thoughts. GLM 5.3 Flash also writes the name, `>` "
+            "and a JSON object; a title and a slash may stand before the name."
+        ),
         models=(
             "*glm-4.7*",
             "glm4.7*",
@@ -304,9 +307,14 @@ _GLM: Final = (
             "ring-3*",
             "spark2.5*",
             "spark-2.5*",
+            "spark3*",
+            "spark-3*",
         ),
         calls=(CallSyntax(open=("<tool_call>",), close=("</tool_call>",), joint="", payload=_pairs(line="")),),
-        slips=_SLIPS,
+        slips=(
+            CallSyntax(open=("<tool_call>",), close=("</tool_call>",), payload=Named(infix=(">",), space="/")),
+            *_SLIPS,
+        ),
         thoughts=(_THINK_IMPLIED,),
         dropped=("<|observation|>", "<|user|>", "<|endoftext|>", "<|role_end|>"),
         telling=ToolPromptSyntax(

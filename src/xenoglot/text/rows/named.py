@@ -121,7 +121,7 @@ _KIMI_CALLS: Final = CallSyntax(
     open=("<|tool_call_begin|>",),
     close=("<|tool_call_end|>",),
     joint="",
-    payload=Named(infix=_KIMI_ARGUMENTS, spelled="functions.{name}:{number}"),
+    payload=Named(infix=_KIMI_ARGUMENTS, spelled="functions.{name}:{number}", space="."),
 )
 _KIMI_LONE: Final = CallSyntax(
     open=_KIMI_CALLS.open, close=_KIMI_CALLS.close, end=_KIMI_CALLS.end, payload=_KIMI_CALLS.payload
