@@ -186,6 +186,7 @@ class Gateway:
             bodies=self.bodies,
             keeper=self.keeper,
             recorder=self.recorder,
+            prices=self.prices,
             dispatcher=self.dispatcher,
             backends=self.backends,
             routes=self.routes,

@@ -13,6 +13,7 @@ from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.ledger.recorder import RequestRecorder
+from xenoglot.gateway.ledger.request_cost import PriceList
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.store_service import OFF, StoreService
 from xenoglot.model.failure import Failure
@@ -34,6 +35,7 @@ class AdminServices(Struct, frozen=True, kw_only=True):
     bodies: BodyReader
     keeper: StoreService | None
     recorder: RequestRecorder | None
+    prices: PriceList | None
     dispatcher: Dispatcher
     backends: Mapping[str, Backend]
     routes: Routes

@@ -1,4 +1,4 @@
-"""Cost of requests: rows of the operator first, then the table of `genai-prices`. An unknown price gives no cost.
+"""Cost of requests: prices of the store, of the file, of `genai-prices`. An unknown price gives no cost.
 
 Theory of operation. To find a model in the table takes about a millisecond, so what was found is kept: as rates where
 the prices are linear, which they nearly always are; else the table is used for each request. Prices may depend on the
@@ -8,6 +8,7 @@ time of day, so they are looked up again after a quarter of an hour.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.extra_usage import NO_EXTRA, ExtraUsage
@@ -19,12 +20,13 @@ from xenoglot.providers.costs import Prices
 from xenoglot.providers.rates import OWN, Rates, micro_units, per_search, per_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from xenoglot.gateway.config.ledger import PriceSettings
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.model.response import Usage
+    from xenoglot.store.ledger.prices import StoredPrice
 
 QUARTER: Final = 900
 MOST_MODELS: Final = 1024
@@ -35,6 +37,7 @@ class PriceList:
     """The prices of the upstreams of `config`. `now` gives Unix seconds."""
 
     def __init__(self, config: Config, now: Callable[[], float], prices: Prices | None = None) -> None:
+        self._stored: list[tuple[StoredPrice, Rates]] = []
         self._own = [(row, _rates(row)) for row in config.prices]
         self._providers = {name: upstream.provider for name, upstream in config.upstreams.items()}
         self._table = prices or Prices()
@@ -46,6 +49,11 @@ class PriceList:
     def load(self) -> None:
         """Load the table now, which takes some hundred milliseconds; it may be called in a thread."""
         self._table.load()
+
+    def use_stored(self, rows: Sequence[StoredPrice]) -> None:
+        """Use these prices of the store from now on."""
+        self._stored = [(row, _stored_rates(row)) for row in sorted(rows, key=lambda row: row.rank)]
+        self._until = 0.0
 
     def cost(self, record: RequestLog) -> RequestCost | None:
         """Return the cost of a request whose usage is known; `None` if it has none, or its price is unknown."""
@@ -66,13 +74,17 @@ class PriceList:
         now = self._now()
         if now >= self._until or len(self._found) >= MOST_MODELS:
             self._found.clear()
-            self._until = (now // QUARTER + 1) * QUARTER
+            begin = (row.valid_from for row, _ in self._stored if row.valid_from > now)
+            self._until = min(((now // QUARTER + 1) * QUARTER, *begin))
         key = (upstream, model)
         if key not in self._found:
             self._found[key] = self._find(upstream, model, now)
         return self._found[key]
 
     def _find(self, upstream: str, model: str, now: float) -> Rates | None:
+        for stored, rates in self._stored:
+            if stored.valid_from <= now and stored.upstream in ("", upstream) and matches(stored.pattern, model):
+                return rates
         for row, rates in self._own:
             if row.upstream in (None, upstream) and matches(row.model, model):
                 return rates
@@ -128,6 +140,16 @@ def _has_parts(usage: Usage) -> bool:
     """Whether usage reports parts of the cached input that have prices of their own."""
     parts = usage.extra.fields.get("cache_creation") if usage.extra is not None else None
     return isinstance(parts, dict) and bool(parts.get("ephemeral_1h_input_tokens"))
+
+
+def _stored_rates(row: StoredPrice) -> Rates:
+    return Rates(
+        input=per_token(Decimal(row.input)),
+        output=per_token(Decimal(row.output)),
+        cache_read=per_token(amount(row.cache_read)),
+        cache_write=per_token(amount(row.cache_write)),
+        currency=row.currency,
+    )
 
 
 def _rates(row: PriceSettings) -> Rates:

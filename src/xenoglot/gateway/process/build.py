@@ -101,6 +101,10 @@ async def build_gateway(
         )
         if gateway.prices is not None:
             await asyncio.to_thread(gateway.prices.load)
+            if keeper is not None:
+                from xenoglot.gateway.ledger.stored_prices import refreshing  # noqa: PLC0415  most gateways have no prices
+
+                await stack.enter_async_context(refreshing(gateway.prices, keeper))
         stack.push_async_callback(gateway.let_go_of_keys)
         stack.push_async_callback(gateway.let_go_of_batches)
         yield gateway
