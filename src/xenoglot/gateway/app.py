@@ -10,6 +10,7 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.idempotency import Idempotency
+from xenoglot.gateway.api.key_report import KeyEndpoint
 from xenoglot.gateway.api.metrics import RequestCounters, lag_exposition, ledger_exposition, render_metrics
 from xenoglot.gateway.api.models import ModelsEndpoint
 from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
@@ -156,6 +157,7 @@ class Gateway:
             models=ModelsEndpoint(self.models, bodies, config.upstreams),
             status=StatusEndpoint(lambda: self.draining, metrics),
             usage=UsageEndpoint(keeper, self.recorder),
+            key=KeyEndpoint(keeper, self.recorder, self.auth.stored is not None),
             admin=self._serve_admin,
             openapi=self._serve_openapi,
         )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import FailureError
+from xenoglot.gateway.api.key_report import KEY, KeyEndpoint
 from xenoglot.gateway.api.metrics import MEDIA_TYPE
 from xenoglot.gateway.api.models import ModelsEndpoint
 from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
@@ -88,6 +89,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     models: ModelsEndpoint
     status: StatusEndpoint
     usage: UsageEndpoint
+    key: KeyEndpoint
     admin: Handler
     openapi: Handler
 
@@ -103,6 +105,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             EndpointRow(method="GET", path="/metrics", policy="admin", handler=status.told_metrics),
             EndpointRow(method="GET", path=MODELS, policy="key", handler=models.list_models),
             EndpointRow(method="GET", path=USAGE, policy="key", handler=self.usage.serve),
+            EndpointRow(method="GET", path=KEY, policy="key", handler=self.key.serve),
             EndpointRow(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
             EndpointRow(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
             EndpointRow(method="GET", path=OPENAPI, policy="open", handler=self.openapi),

@@ -8,13 +8,12 @@ import string
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from xenoglot.errors import XenoglotError
 from xenoglot.gateway.auth.file_keys import tenant_owner
 from xenoglot.gateway.auth.keys import digest_of, digested
-from xenoglot.gateway.config.limits import LimitSettings, check_limits
+from xenoglot.gateway.config.limits import LimitSettings, check_limits, limits_json
 from xenoglot.gateway.config.named_keys import ID_PREFIX, NAME_EXPECTED, check_models, is_key_name
 from xenoglot.gateway.config.schema import Problems, shown
 from xenoglot.policy.limits.money_budget import Budget, budget_id, is_period
@@ -112,7 +111,7 @@ def create(new: KeyRequest, change: Change) -> tuple[str, Steps[StoredKey]]:
         shown=secret[-SHOWN:],
         roles=tuple(role for role in ROLES if role in new.roles),
         models=new.models,
-        limits=_plain(new.limits),
+        limits=limits_json(new.limits),
         budgets=tuple(budget.id for budget in budgets),
         created=change.at,
         created_by=change.actor,
@@ -136,7 +135,7 @@ def update(reference: str, wanted: KeyUpdate, change: Change) -> Steps[StoredKey
     limits = fields.get("limits")
     _check(fields.get("name", "name"), fields.get("roles", ROLES), fields.get("models", ()), limits)
     if "limits" in fields:
-        fields["limits"] = _plain(limits)
+        fields["limits"] = limits_json(limits)
     if "roles" in fields:
         fields["roles"] = tuple(role for role in ROLES if role in fields["roles"])
     action = "key.update"
@@ -176,15 +175,6 @@ def _budget(text: str, key_id: str) -> Budget:
     return Budget(
         id=budget_id(scope, found[3], currency), scope=scope, amount=amount, currency=currency, period=found[3]
     )
-
-
-def _plain(limits: LimitSettings | None) -> dict[str, object] | None:
-    """Return limits as JSON, without the defaults."""
-    if limits is None:
-        return None
-    usual = LimitSettings()
-    plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(limits))
-    return {name: value for name, value in plain.items() if getattr(limits, name) != getattr(usual, name)}
 
 
 def _check(name: str, roles: tuple[str, ...], models: tuple[str, ...], limits: LimitSettings | None) -> None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Meta, Struct
 
 from xenoglot.gateway.config.schema import join, shown
@@ -14,6 +15,7 @@ from xenoglot.policy.limits.usage_ledger import Window
 
 if TYPE_CHECKING:
     from xenoglot.gateway.config.schema import Problems
+    from xenoglot.model.json import JSON, JSONObject
 
 _WINDOW = re.compile(r"([0-9]{1,15})/([0-9]{0,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -63,6 +65,15 @@ def check_limits(limits: LimitSettings | None, path: str, problems: Problems) ->
         for index, text in enumerate(texts):
             if window(text) is None:
                 problems.add(f"{join(join(path, 'limits'), key)}[{index}]", f"found {shown(text)}; {EXPECTED}")
+
+
+def limits_json(limits: LimitSettings | None) -> JSON:
+    """Return limits as JSON, without the defaults; `None` if there are none."""
+    if limits is None:
+        return None
+    usual = LimitSettings()
+    plain: JSONObject = msgspec.json.decode(msgspec.json.encode(limits))
+    return {name: value for name, value in plain.items() if getattr(limits, name) != getattr(usual, name)}
 
 
 def check_limit_backend(counting: LimitBackend, url: str, problems: Problems) -> None:
