@@ -278,14 +278,9 @@ def _limits(texts: Sequence[str]) -> LimitSettings | None:
 
 def _readable(key: StoredKey, now: float) -> dict[str, JSON]:
     values: JSONObject = key.public()
-    state = "active"
-    if key.disabled is not None:
-        state = "disabled"
-    elif key.expires is not None and key.expires <= now:
-        state = "expired"
     for name in TIMES:
         values[name] = None if values[name] is None else moment(values[name], "second")
     for name in ("roles", "models", "budgets"):
         values[name] = ",".join(values[name])
     values["limits"] = None if key.limits is None else encode_json(key.limits).decode()
-    return {**values, "key": f"...{values.pop('shown')}", "state": state}
+    return {**values, "key": f"...{values.pop('shown')}", "state": key.state(now)}

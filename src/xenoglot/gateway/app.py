@@ -192,6 +192,7 @@ class Gateway:
             dispatcher=self.dispatcher,
             backends=self.backends,
             routes=self.routes,
+            stored=self.auth.stored,
             redact=self.redact,
             ended=lambda: self.draining or self.replaced,
             reload=self.reload,

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from xenoglot.backends.backend import Backend
 from xenoglot.errors import FailureError
+from xenoglot.gateway.auth.stored_keys import StoredKeys
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.routes import Routes
@@ -39,6 +40,8 @@ class AdminServices(Struct, frozen=True, kw_only=True):
     dispatcher: Dispatcher
     backends: Mapping[str, Backend]
     routes: Routes
+    stored: StoredKeys | None
+    """Keys of the store, if they are accepted."""
     redact: Callable[[str], str]
     ended: Callable[[], bool]
     reload: Callable[[], Awaitable[str | None]] | None

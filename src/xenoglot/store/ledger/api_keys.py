@@ -57,6 +57,12 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     disabled: float | None = None
     last_used: float | None = None
 
+    def state(self, now: float) -> str:
+        """Return `active`, `disabled` or `expired`."""
+        if self.disabled is not None:
+            return "disabled"
+        return "expired" if self.expires is not None and self.expires <= now else "active"
+
     def public(self) -> JSONObject:
         """Return the key as JSON for administrators and the audit log: without its owner, which is a digest."""
         plain: JSONObject = msgspec.json.decode(msgspec.json.encode(self))
