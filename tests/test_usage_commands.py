@@ -7,18 +7,22 @@ import csv
 import io
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from xenoglot.cli import main
+from xenoglot.gateway.auth import managed_keys
+from xenoglot.gateway.auth.file_keys import key_names
+from xenoglot.gateway.config.load import check
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.rows import RequestRow
 from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 NOW = time.time()
 ROWS = (
@@ -86,6 +90,30 @@ def test_requests_are_listed_and_shown(config: str, capsys: pytest.CaptureFixtur
         line.split(None, 1) for line in told(capsys, "requests", "show", "--config", config, "req_1").splitlines()
     )
     assert (shown["id"], shown["cost"], shown["tenant"], shown["input"]) == ("req_1", "1.234567 USD", "ada", "1000")
+
+
+def test_keys_have_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(configuration(tmp_path))
+    path.write_text(path.read_text() + f'[keys.named.ci]\nkey_sha256 = "{"0" * 64}"\n')
+    (file_key,) = key_names(check({"keys": {"named": {"ci": {"key_sha256": "0" * 64}}}}, {}, "here"))
+
+    async def fill() -> None:
+        store = SQLite(tmp_path / "state.db")
+        change = managed_keys.new_change(NOW, "test")
+        _, steps = managed_keys.create(managed_keys.KeyRequest(name="laptop"), change)
+        key = await store.write(steps)
+        rows = [replace(ROWS[0], id=f"req_{number}", key=one) for number, one in enumerate((file_key, key.id, "key_9"))]
+        await store.write(queries.add(rows))
+        await store.aclose()
+
+    asyncio.run(fill())
+    lines = told(capsys, "usage", "--config", str(path), "--by", "key").splitlines()
+    assert sorted(line.split()[0] for line in lines[1:]) == ["ci", "key_9", "laptop"]
+    rows = list(csv.DictReader(io.StringIO(told(capsys, "usage", "--config", str(path), "--by", "key,day", "--csv"))))
+    assert list(rows[0])[:4] == ["key", "key_name", "day", "currency"]
+    assert {row["key"]: row["key_name"] for row in rows}[file_key] == "ci"
+    shown = told(capsys, "requests", "show", "--config", str(path), "req_1")
+    assert dict(line.split(None, 1) for line in shown.splitlines())["key_name"] == "laptop"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from xenoglot import model_selection
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import ConfigurationError
-from xenoglot.store.ledger import queries
+from xenoglot.store.ledger import api_keys, queries
 from xenoglot.store.ledger.interval import since
 from xenoglot.store.ledger.queries import GROUPS, RequestFilter, UsageFilter
 from xenoglot.store.location import open_store
@@ -24,7 +24,7 @@ from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from xenoglot.model.json import JSON
     from xenoglot.store.ledger.rows import RequestRow
@@ -97,7 +97,11 @@ def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     by = [name for name in options.by.split(",") if name]
     if unknown := [name for name in by if name not in GROUPS]:
         raise ConfigurationError(f"--by: `{unknown[0]}`: expected one of {', '.join(GROUPS)}")
-    rows = _read(options, queries.usage(by, UsageFilter(since=_since(options) // 3600 * 3600, tenant=options.tenant)))
+    which = UsageFilter(since=_since(options) // 3600 * 3600, tenant=options.tenant)
+    rows, names = _read(options, _with_names(queries.usage(by, which)))
+    if "key" in by:
+        names = {**_names_of_file(options), **names}
+        rows = [_with_name(row, names) for row in rows]
     if "day" in by or "hour" in by:
         for row in rows:
             row |= {name: moment(cast("float", row[name]), name) for name in ("day", "hour") if name in row}
@@ -105,9 +109,11 @@ def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         for row in rows:
             say(encode_json(row).decode())
     elif options.csv:
-        _csv((*by, "currency", *queries.SUMS), rows)
+        groups = [column for name in by for column in ((name, "key_name") if name == "key" else (name,))]
+        _csv((*groups, "currency", *queries.SUMS), rows)
     else:
         columns = (*by, *SHOWN, "currency")
+        rows = [row | {"key": row["key_name"] or row["key"]} for row in rows] if "key" in by else rows
         say(table(columns, [row | {"cost": _money(row["cost"]) if row["currency"] else ""} for row in rows]))
     return 0
 
@@ -134,11 +140,37 @@ def _show(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if row is None:
         raise ConfigurationError(f"the ledger has no request `{options.id}`")
     readable = _readable(row)
+    if row.key is not None:
+        names = {**_names_of_file(options), **_read(options, api_keys.names([row.key]))}
+        readable = {name: value for item in readable.items() for name, value in _named_item(item, names.get(row.key))}
     width = max(map(len, readable))
     for name, value in readable.items():
         if value is not None:
             say(f"{name:{width}}  {value}")
     return 0
+
+
+def _with_names(steps: Steps[list[dict[str, JSON]]]) -> Steps[tuple[list[dict[str, JSON]], dict[str, str]]]:
+    """Return sums, and the names of keys of the store in them."""
+    rows = yield from steps
+    names = yield from api_keys.names(sorted({str(row["key"]) for row in rows if row.get("key")}))
+    return rows, names
+
+
+def _names_of_file(options: argparse.Namespace) -> dict[str, str]:
+    from xenoglot.gateway.auth.file_keys import key_names  # noqa: PLC0415  only reports by key need it
+
+    return key_names(model_selection.config_of(options))
+
+
+def _with_name(row: dict[str, JSON], names: Mapping[str, str]) -> dict[str, JSON]:
+    """Return a row with `key_name` after its `key`."""
+    name = names.get(str(row["key"]))
+    return {place: value for item in row.items() for place, value in _named_item(item, name)}
+
+
+def _named_item(item: tuple[str, JSON], name: str | None) -> Sequence[tuple[str, JSON]]:
+    return (item, ("key_name", name)) if item[0] == "key" else (item,)
 
 
 def _since(options: argparse.Namespace) -> float:

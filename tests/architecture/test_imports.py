@@ -40,7 +40,7 @@ ARROWS = {
     "translate": FORMATS,
     "testing": ANSWERERS,
     "probe_command": ANSWERERS | {"gateway"},
-    "usage_commands": MACHINERY | {"model_selection", "store"},
+    "usage_commands": MACHINERY | {"gateway", "model_selection", "store"},
     "administration": MACHINERY | {"gateway", "model_selection", "store", "usage_commands"},
     "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},

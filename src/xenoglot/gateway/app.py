@@ -106,7 +106,7 @@ class Gateway:
         self.recorder = self.observer.ledger = recorder
         self.prices = self.observer.prices = _price_list(config)
         if recorder is not None:
-            recorder.dialects |= {name: upstream.dialect for name, upstream in config.upstreams.items()}
+            _attach(recorder, config, self.auth)
         self.requests = RequestRunner(self.observer)
         self.services = UpstreamServices(
             models=self.models,
@@ -331,6 +331,12 @@ class Gateway:
 def keeper_of(config: Config, store: Store) -> StoreService:
     """Return what keeps things in `store` for as long, and as many, as the configuration says."""
     return StoreService(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
+
+
+def _attach(recorder: RequestRecorder, config: Config, auth: AuthService) -> None:
+    """Have the ledger know the upstreams' dialects, and note when keys of the store are used."""
+    recorder.dialects |= {name: upstream.dialect for name, upstream in config.upstreams.items()}
+    recorder.used = None if auth.stored is None else auth.stored.used
 
 
 def _auth_service(config: Config, keeper: StoreService | None, clock: Callable[[], float]) -> AuthService:

@@ -78,7 +78,7 @@ def test_s05_r18_no_credential_is_compared_by_equality() -> None:
     compared = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Compare)}
     assert compared == {
         "client is None",
-        "len({client.owner for _, client in self._by_place.values() if client.uses}) > 1",
+        "len({client.owner for client in self.clients if client.uses}) > 1",
         "policy != 'key'",
         "len(shown) != 1",
         "len(shown) == 1",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from xenoglot.errors import FailureError
+from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.config.ledger import LedgerSettings
 from xenoglot.gateway.ledger import recorder as recording
 from xenoglot.gateway.ledger.recorder import RequestRecorder
@@ -128,6 +129,16 @@ async def test_rows_are_written_by_themselves(keeper: Keeper, monkeypatch: pytes
         await emptied(recorder)
     assert await keeper.total() == recorder.written == 3
     await recorder.aclose()
+
+
+async def test_the_keys_of_written_rows_are_noted_as_used(keeper: Keeper) -> None:
+    noted: list[tuple[set[str], float]] = []
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    recorder.used = lambda ids, at: noted.append((set(ids), at))
+    for number, key in enumerate(("key_1", "key_2", "key_1", None)):
+        recorder.add(record(number, client=Principal(key=key)), 1.0)
+    await recorder.aclose()
+    assert noted == [({"key_1", "key_2"}, NOW)]
 
 
 async def test_many_rows_are_written_in_batches(keeper: Keeper) -> None:

@@ -82,6 +82,11 @@ def models_of_tenant(models: tuple[str, ...], tenant: Tenant | None) -> tuple[st
     return (*own, *narrower) or NO_MODEL
 
 
+def key_names(config: Config) -> dict[str, str]:
+    """Return the names of the keys of `config` by their ids."""
+    return {client.key: client.name for client in build_keyring(config).clients if client.key and client.name}
+
+
 def tenant_owner(tenant: str) -> str:
     """Return the owner of what clients of a tenant store."""
     return digested(b"tenant\0" + tenant.encode())

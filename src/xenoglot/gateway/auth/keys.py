@@ -120,7 +120,12 @@ class Keyring:
     @property
     def several(self) -> bool:
         """Whether there are clients whose things are not each other's."""
-        return len({client.owner for _, client in self._by_place.values() if client.uses}) > 1
+        return len({client.owner for client in self.clients if client.uses}) > 1
+
+    @property
+    def clients(self) -> Iterable[Principal]:
+        """The clients of the configuration, one for each key."""
+        return [client for _, client in self._by_place.values()]
 
     def needs_key(self, policy: Policy) -> bool:
         """Return whether a route of this `policy` is closed to whoever shows no key."""

@@ -23,7 +23,7 @@ from xenoglot.store.ledger.rows import FIRST_FAILED_STATUS
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from xenoglot.gateway.config.ledger import LedgerSettings
     from xenoglot.gateway.observability.request_log import RequestLog
@@ -70,6 +70,8 @@ class RequestRecorder:
 
     def __init__(self, store: LedgerStore, settings: LedgerSettings) -> None:
         self.dialects: dict[str, str] = {}
+        self.used: Callable[[Iterable[str], float], None] | None = None
+        """Notes which keys have been used, by their ids, and when."""
         self.written = 0
         self.dropped = 0
         self.failing = False
@@ -174,6 +176,8 @@ class RequestRecorder:
         else:
             for _ in batch:
                 self._queue.popleft()
+            if self.used is not None:
+                self.used({record.client.key for record, _, _ in batch if record.client.key}, batch[-1][2])
 
     async def _write_each(self, batch: Sequence[tuple[RequestLog, float, float]]) -> None:
         """Write rows of which one may be what cannot be written.
