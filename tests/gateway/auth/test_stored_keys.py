@@ -258,6 +258,20 @@ async def test_a_look_up_that_a_change_overtakes_does_not_bring_the_old_state_ba
     await stored.aclose()
 
 
+async def test_after_a_reload_known_keys_are_known_with_the_new_tenants(shop: Shop) -> None:
+    before, after = StoredKeys(shop, {}), StoredKeys(shop, TENANTS)
+    secret = await shop.create(tenant="ada")
+    assert isinstance(await admitted(Keyring(stored=before), secret), Principal)
+    after.inherit(before)
+    shop.broken = True
+    client = await admitted(Keyring(stored=after), secret)
+    assert isinstance(client, Principal)
+    assert client.models == ("small-*",)
+    shop.broken = False
+    await before.aclose()
+    await after.aclose()
+
+
 async def test_when_keys_were_last_used_is_written_later(shop: Shop) -> None:
     stored = StoredKeys(shop, {})
     ring = Keyring(stored=stored)
