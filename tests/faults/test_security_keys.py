@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
     Header = tuple[str, str]
 
-USER, OTHER, TENANT, DIGESTED, ADMIN, BOTH = (
-    f"key-of-{who}" for who in ("user", "other", "tenant", "digest", "admin", "both")
+USER, OTHER, TENANT, DIGESTED, ADMIN, VIEWER, BOTH = (
+    f"key-of-{who}" for who in ("user", "other", "tenant", "digest", "admin", "viewer", "both")
 )
 CONFIG = config_for(
     "own",
-    keys=KeySettings(env=("USERS",), admin_env=("ADMINS",)),
+    keys=KeySettings(env=("USERS",), admin_env=("ADMINS",), viewer_env=("VIEWERS",)),
     tenants={
         "lab": Tenant(key_env="LAB", key_sha256=(sha256(DIGESTED.encode()).hexdigest(),)),
         "shop": Tenant(key_sha256=(sha256(b"shop").hexdigest(),), models=("small", "claude-*")),
     },
-    secrets=Secrets({"USERS": f"{USER} {OTHER} {BOTH}", "LAB": TENANT, "ADMINS": f"{ADMIN} {BOTH}"}),
+    secrets=Secrets({"USERS": f"{USER} {OTHER} {BOTH}", "LAB": TENANT, "ADMINS": f"{ADMIN} {BOTH}", "VIEWERS": VIEWER}),
 )
 
 FORMS: dict[str, Callable[[str], Header]] = {
@@ -57,20 +57,30 @@ HIDDEN_HEADERS: dict[str, tuple[str, ...]] = {
     "tenant": (TENANT,),
     "tenant-by-digest": (DIGESTED,),
     "admin": (ADMIN,),
+    "viewer": (VIEWER,),
     "both": (BOTH,),
     "two": (USER, OTHER),
 }
+POLICIES = ("key", "admin", "view", "manage")
 REFUSALS: dict[tuple[str, str], int] = {
     ("key", "none"): 401,
     ("key", "wrong"): 401,
     ("key", "admin"): 403,
+    ("key", "viewer"): 403,
     ("key", "two"): 400,
-    ("admin", "none"): 401,
-    ("admin", "wrong"): 401,
-    ("admin", "user"): 403,
-    ("admin", "tenant"): 403,
-    ("admin", "tenant-by-digest"): 403,
-    ("admin", "two"): 400,
+    **{
+        (policy, credential): status
+        for policy in POLICIES[1:]
+        for credential, status in (
+            ("none", 401),
+            ("wrong", 401),
+            ("user", 403),
+            ("tenant", 403),
+            ("tenant-by-digest", 403),
+            ("two", 400),
+        )
+    },
+    ("manage", "viewer"): 403,
 }
 """The policy table: what is not in it may pass."""
 
@@ -133,7 +143,7 @@ def test_r14_administrators_alone_close_what_is_theirs() -> None:
 def test_r12_each_place_has_one_policy() -> None:
     places = [(row.method, row.path) for row in endpoint_rows()]
     assert len(set(places)) == len(places)
-    assert {row.policy for row in endpoint_rows()} == {"open", "key", "admin"}
+    assert {row.policy for row in endpoint_rows()} == {"open", *POLICIES}
 
 
 def test_r12_r20_one_file_reads_the_host_and_none_a_forwarded_one() -> None:
@@ -359,8 +369,8 @@ ROWS = {
     "none": ("none",),
     "an unknown one": ("wrong",),
     "a client's, or a tenant's": ("user", "tenant", "tenant-by-digest"),
-    "one for the administration": ("admin",),
-    "one that is both": ("both",),
+    "an administrator's": ("admin",),
+    "a viewer's": ("viewer",),
     "two different ones": ("two",),
 }
 
@@ -370,6 +380,9 @@ def test_r12_r14_the_page_says_the_same() -> None:
     assert set(said) == {*ROWS, "any, in the query of the URL"}
     for shown_as, credentials in ROWS.items():
         for credential in credentials:
-            told = ["yes", *(str(REFUSALS.get((policy, credential), "yes")) for policy in ("key", "admin"))]
+            told = [
+                "yes",
+                *(str(REFUSALS.get((policy, credential), "yes")) for policy in POLICIES),
+            ]
             assert said[shown_as] == told, credential
-    assert said["any, in the query of the URL"] == ["yes", "401", "401"]
+    assert said["any, in the query of the URL"] == ["yes", "401", "401", "401", "401"]
