@@ -18,7 +18,9 @@ from xenoglot.gateway.auth import managed_keys
 from xenoglot.gateway.auth.file_keys import key_names
 from xenoglot.gateway.config.load import check
 from xenoglot.store.ledger import queries
+from xenoglot.store.ledger.queries import RequestFilter
 from xenoglot.store.ledger.rows import RequestRow
+from xenoglot.store.ledger.tail import RequestTail
 from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:
@@ -157,3 +159,38 @@ def test_a_gateway_that_has_stored_nothing_has_no_ledger(tmp_path: Path, capsys:
     assert main(["usage", "--config", path]) == 2
     assert capsys.readouterr().err == f"xenoglot: there is no ledger ({path}): the gateway has stored nothing yet\n"
     assert not (tmp_path / "state.db").exists()
+
+
+def test_requests_are_printed_as_they_end(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    followed = ("requests", "tail", "--config", config, "--since", "1h", "--limit")
+    lines = told(capsys, *followed, "3").splitlines()
+    assert [line.split("  ")[1:] for line in lines] == [
+        ["req_1", "ada", "large -> lab", "200", "0.0 s", "1000 in", "20 out", "1.234567 USD"],
+        ["req_2", "ben", "small -> lab", "200", "0.0 s", "5 in", "1 out"],
+        ["req_3", "ben", "small", "502", "0.0 s", "upstream"],
+    ]
+    rows = [json.loads(line) for line in told(capsys, *followed, "1", "--json", "--failed").splitlines()]
+    assert [(row["id"], row["failure"]) for row in rows] == [("req_3", "upstream")]
+
+
+def row_at(number: int, ended: float) -> RequestRow:
+    return RequestRow(id=f"req_{number}", at=ended)
+
+
+def test_a_tail_has_each_request_once_and_those_that_were_written_late() -> None:
+    tail = RequestTail(RequestFilter(), (100.0, ""))
+    first = [row_at(2, 101.0), row_at(3, 102.0)]
+    assert tail.new(first, 102.5) == first
+    late = row_at(1, 100.5)
+    assert tail.new([late, *first], 103.0) == [late]
+    assert tail.new([late, *first, row_at(4, 103.5)], 104.0) == [row_at(4, 103.5)]
+    assert tail.new([row_at(4, 103.5)], 200.0) == []
+
+
+def test_a_tail_reads_on_at_once_after_a_full_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "MOST_REQUESTS", 2)
+    tail = RequestTail(RequestFilter(), (0.0, ""))
+    page = [row_at(1, 1.0), row_at(2, 2.0)]
+    assert (tail.new(page, 50.0), tail.full) == (page, True)
+    assert next(tail.steps()).values[:2] == [2.0, "req_2"]
+    assert (tail.new([row_at(3, 3.0)], 50.0), tail.full) == ([row_at(3, 3.0)], False)

@@ -39,7 +39,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "xenoglot serve --config xenoglot.toml --workers 2",
     ),
     "usage": ("xenoglot usage --by tenant,model --since 7d",),
-    "requests": ("xenoglot requests list --since 1h --failed",),
+    "requests": ("xenoglot requests list --since 1h --failed", "xenoglot requests tail --tenant ada"),
     "keys": (
         "xenoglot keys create --tenant ada --name laptop --models 'claude-*' --expires 90d",
         "xenoglot keys rotate laptop --keep-old 24h",

@@ -19,12 +19,13 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.store.ledger import api_keys, queries
 from xenoglot.store.ledger.interval import since
 from xenoglot.store.ledger.queries import GROUPS, RequestFilter, UsageFilter
+from xenoglot.store.ledger.tail import POLL_SECONDS, RequestTail
 from xenoglot.store.location import open_store
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.model.json import JSON
     from xenoglot.store.ledger.rows import RequestRow
@@ -70,10 +71,19 @@ def add_commands(commands: argparse._SubParsersAction[Parser], say: Callable[[st
 
     requests = commands.add_parser(
         "requests",
-        help="list requests of the gateway's ledger, or show one",
-        description="List requests that a gateway recorded in its ledger, or show all that is known about one.",
+        help="list or follow requests of the gateway's ledger, or show one",
+        description="List requests that a gateway recorded in its ledger, print them as they end, or show one.",
     )
     actions = requests.add_subparsers(title="actions", required=True, metavar="ACTION")
+    tail = actions.add_parser("tail", help="print requests as they end")
+    model_selection.add_config(tail)
+    tail.add_argument("--since", metavar="TIME", help="begin with requests that ended then: 30m ago, or a date (now)")
+    tail.add_argument("--tenant", metavar="NAME", help="only this tenant")
+    tail.add_argument("--model", metavar="NAME", help="only this model, as clients name it")
+    tail.add_argument("--failed", action="store_true", help="only requests that failed")
+    tail.add_argument("--limit", type=int, metavar="N", help="end after so many requests (never)")
+    tail.add_argument("--json", action="store_true", help="print one JSON object a line, costs in micro-units")
+    tail.set_defaults(run=partial(_tail, say=say))
     listed = actions.add_parser("list", help="list requests, the newest first")
     _add_period(listed)
     listed.add_argument("--tenant", metavar="NAME", help="only this tenant")
@@ -135,6 +145,43 @@ def _list(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     return 0
 
 
+def _tail(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    which = RequestFilter(tenant=options.tenant, model=options.model, failed=options.failed or None)
+    tail = RequestTail(which, (time.time() if options.since is None else _since(options), ""))
+
+    async def follow(database: Database) -> int:
+        left = options.limit
+        while left is None or left > 0:
+            for row in tail.new(await database.read(tail.steps()), time.time())[:left]:
+                say(encode_json(asdict(row)).decode() if options.json else _line(row))
+                left = None if left is None else left - 1
+            if not tail.full and left != 0:
+                await asyncio.sleep(POLL_SECONDS)
+        return 0
+
+    return _with_ledger(options, follow)
+
+
+def _line(row: RequestRow) -> str:
+    """Return a request as one line for a person."""
+    tokens = "  ".join(
+        f"{'?' if count is None else count} {name}" for count, name in ((row.input, "in"), (row.output, "out"))
+    )
+    parts = (
+        moment(row.ended, "second"),
+        row.id,
+        row.tenant,
+        " -> ".join(filter(None, (row.model or row.route, "/".join(filter(None, (row.upstream, row.target)))))),
+        str(row.status or "-"),
+        f"{row.total_ms / 1000:.1f} s",
+        None if row.input is None and row.output is None else tokens,
+        None if row.cost is None else f"{_money(row.cost)} {row.currency}",
+        f"losses {row.losses}" if row.losses else None,
+        row.failure,
+    )
+    return "  ".join(part for part in parts if part)
+
+
 def _show(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     row = _read(options, queries.request(options.id))
     if row is None:
@@ -184,6 +231,15 @@ def _read(options: argparse.Namespace, steps: Steps[T]) -> T:
     """Return the report of the ledger.
 
     Raises:
+        ConfigurationError: see `_with_ledger`.
+    """
+    return _with_ledger(options, lambda database: database.read(steps))
+
+
+def _with_ledger(options: argparse.Namespace, use: Callable[[Database], Awaitable[T]]) -> T:
+    """Return what `use` makes of the ledger.
+
+    Raises:
         ConfigurationError: the configuration has no store that another process could read, or it cannot be read.
     """
     config = model_selection.config_of(options)
@@ -195,7 +251,7 @@ def _read(options: argparse.Namespace, steps: Steps[T]) -> T:
 
     async def ask() -> T:
         try:
-            return await cast("Database", store).read(steps)
+            return await use(cast("Database", store))
         finally:
             await store.aclose()
 

@@ -26,6 +26,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.queries import CapturePart, RequestFilter
 from xenoglot.store.ledger.rows import RequestRow
+from xenoglot.store.ledger.tail import POLL_SECONDS, RequestTail
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from xenoglot.gateway.admin.route import AdminResult
     from xenoglot.gateway.admin.services import AdminServices
 
-POLL_SECONDS: Final = 0.5
-"""How often the ledger is read for a stream of requests."""
-LATE_SECONDS: Final = 3.0
-"""A request is written into the ledger a moment after its end, by some gateways later than by others."""
 MOST_STREAMS: Final = 32
 """Streams of requests at once."""
 EVENT_STREAM: Final = "text/event-stream"
@@ -140,7 +137,7 @@ class RequestRoutes:
                 raise FailureError(TOO_MANY)
             last = decode_cursor(request.ctx.exchange.header("last-event-id") or query.after, float, str)
             begin = (which.since or now, "") if last is None else (float(last[0]), str(last[1]))
-            return EventStream(self._follow(replace(which, since=0.0), begin))
+            return EventStream(self._follow(RequestTail(which, begin)))
         place = decode_cursor(query.after, float, str)
         if place is not None:
             which = replace(which, before=(float(place[0]), str(place[1])))
@@ -162,30 +159,20 @@ class RequestRoutes:
         losses = {kind: int(count) for kind, _, count in kinds}
         return RequestDetails(request=row, loss_kinds=losses, capture=await self._services.read(queries.captured(name)))
 
-    async def _follow(self, which: RequestFilter, begin: tuple[float, str]) -> AsyncGenerator[bytes]:
-        """Yield an event for each request that ends after `begin`, until the gateway stops.
-
-        Some are written after others that ended later, so the last seconds are read again each time.
-        """
+    async def _follow(self, tail: RequestTail) -> AsyncGenerator[bytes]:
+        """Yield an event for each request that ends, until the gateway stops."""
         services = self._services
         self._streams += 1
-        seen: dict[str, float] = {}
-        place, quiet_since = begin, time.monotonic()
+        quiet_since = time.monotonic()
         try:
             yield b": requests as they end\n\n"
             while not services.ended():
                 polled = services.now()
-                rows = await services.read(queries.ended(which, place))
-                for row in rows:
-                    if row.id not in seen:
-                        seen[row.id] = row.ended
-                        yield _event(row)
-                        quiet_since = time.monotonic()
-                if len(rows) == queries.MOST_REQUESTS:
-                    place = (rows[-1].ended, rows[-1].id)
+                for row in tail.new(await services.read(tail.steps()), polled):
+                    yield _event(row)
+                    quiet_since = time.monotonic()
+                if tail.full:
                     continue
-                place = max(begin, (polled - LATE_SECONDS, ""))
-                seen = {name: at for name, at in seen.items() if at >= place[0]}
                 if time.monotonic() - quiet_since >= services.config.server.ping_interval:
                     quiet_since = time.monotonic()
                     yield b": ping\n\n"
