@@ -121,6 +121,7 @@ KEYS = {
     "`[ledger]`": keys(ledger.LedgerSettings),
     "`[telemetry]`": keys(telemetry.TelemetrySettings),
     "`[[prices]]`": keys(ledger.PriceSettings),
+    "`[[budgets]]`": keys(ledger.BudgetSettings),
     "`[limits]`": keys(LimitBackend),
     "`[batches]`": keys(settings.BatchSettings),
     "`[embedded]`": keys(local_models.Embedded, "models"),

@@ -11,7 +11,13 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.idempotency import Idempotency
 from xenoglot.gateway.api.key_report import KeyEndpoint
-from xenoglot.gateway.api.metrics import RequestCounters, lag_exposition, ledger_exposition, render_metrics
+from xenoglot.gateway.api.metrics import (
+    RequestCounters,
+    budget_exposition,
+    lag_exposition,
+    ledger_exposition,
+    render_metrics,
+)
 from xenoglot.gateway.api.models import ModelsEndpoint
 from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import ParseEndpoint
@@ -52,9 +58,11 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.application import Exchange, HeadState, PushExchange
+    from xenoglot.gateway.ledger.budget_service import BudgetService
     from xenoglot.gateway.ledger.recorder import RequestRecorder
     from xenoglot.gateway.ledger.request_cost import PriceList
     from xenoglot.gateway.limits.limiter import Limiter
+    from xenoglot.gateway.observability.request_log import RequestBudgets
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.gateway.telemetry.exporters import Telemetry
     from xenoglot.gateway.telemetry.request_spans import RequestTracing
@@ -84,6 +92,7 @@ class Gateway:
         keeper: StoreService | None = None,
         recorder: RequestRecorder | None = None,
         telemetry: Telemetry | None = None,
+        budgets: BudgetService | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config = config
@@ -95,8 +104,7 @@ class Gateway:
         self.limiter = limiter or MemoryLimiter()
         self.dispatcher = Dispatcher(ward=TargetRegistry(config), limiter=self.limiter, scopes=Scopes(config))
         self.auth = _auth_service(config, self.keeper, clock)
-        self.tally = RequestCounters(config)
-        self.lag = LoopLag()
+        self.tally, self.lag = RequestCounters(config), LoopLag()
         self.observer = RequestLogger(
             clock,
             all_losses=config.server.log_losses == "all",
@@ -116,7 +124,9 @@ class Gateway:
             loopback=config.server.loopback,
             ledger=recorder,
             prices=self.prices,
+            budgets=None if budgets is None else _admission(budgets),
         )
+        self.budgets = budgets
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
         self.idempotency = Idempotency(self.keeper, self.bodies)
         self._admin: AdminEndpoint | None = None
@@ -280,6 +290,8 @@ class Gateway:
         recorder = self.recorder
         if recorder is not None:
             told += ledger_exposition(recorder.written, recorder.dropped, recorder.waiting)
+        if self.budgets is not None and self.budgets.active:
+            told += budget_exposition(self.budgets.remaining())
         return told
 
     def stop_now(self) -> None:
@@ -363,6 +375,13 @@ def _tracing(config: Config, telemetry: Telemetry, redact: Callable[[str], str])
     from xenoglot.gateway.telemetry.traced_upstreams import tracing  # noqa: PLC0415  an extra
 
     return tracing(config, telemetry, redact)
+
+
+def _admission(budgets: BudgetService) -> RequestBudgets:
+    """Return what has requests reserve what they may cost."""
+    from xenoglot.gateway.ledger.request_budget import BudgetAdmission  # noqa: PLC0415  most gateways have no ledger
+
+    return BudgetAdmission(budgets)
 
 
 def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[RoutePlan, ...]:

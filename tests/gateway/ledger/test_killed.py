@@ -7,17 +7,20 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
 import httpx2
+import pytest
 
 from tests.gateway.running_gateway import TIMEOUT
+from xenoglot.model.response import Usage
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
 from xenoglot.store.sqlite import SQLite
 from xenoglot.testing import Upstream, answers
+from xenoglot.testing.script import Hang, RequestMatcher, ScriptRule
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -38,6 +41,19 @@ base_url = "{url}"
 url = "sqlite://{path}"
 
 [ledger]
+"""
+
+
+BUDGET = """
+[[prices]]
+model = "*"
+input = "100"
+output = "500"
+
+[[budgets]]
+scope = "all"
+amount = 100
+period = "total"
 """
 
 
@@ -109,3 +125,38 @@ def test_a_killed_gateway_loses_only_rows_that_still_waited(tmp_path: Path) -> N
     rows, sums = read(path)
     assert {row.id for row in rows} == {*kept, *later}, "a gateway that is stopped writes what waits"
     assert [one["requests"] for one in sums] == [len(rows)]
+
+
+def remaining(url: str) -> float:
+    """Return what remains of the budget, as soon as the gateway knows it."""
+    with httpx2.Client(timeout=TIMEOUT) as client:
+        while True:
+            for row in client.get(f"{url}/metrics").text.splitlines():
+                if row.startswith("xenoglot_budget_remaining{"):
+                    return float(row.rpartition(" ")[2])
+
+
+def test_no_budget_is_larger_after_a_kill(tmp_path: Path) -> None:
+    path, config = tmp_path / "state.db", tmp_path / "gateway.toml"
+    usage = Usage(input_tokens=1000, output_tokens=20)
+    hanging = ScriptRule(steps=(Hang(),), when=RequestMatcher(contains=b"hang"))
+
+    def hang(url: str) -> None:
+        body = {"model": "m", "messages": [{"role": "user", "content": "hang"}], "max_tokens": 1000}
+        with suppress(httpx2.HTTPError):
+            httpx2.post(f"{url}/v1/chat/completions", json=body, timeout=TIMEOUT)
+
+    rules = answers("chat", text="Hello.", usage=usage).rules()
+    with Upstream(hanging, *rules) as server, ThreadPoolExecutor(1) as pool:
+        config.write_text(CONFIG.format(url=server.url, path=path) + BUDGET)
+        with serving(config) as (process, url):
+            ask(url, [f"before-{number}" for number in range(8)])
+            lost = pool.submit(hang, url)
+            server.wait(lambda: len(server.requests) == 9, TIMEOUT)
+            process.kill()
+            process.wait()
+            lost.result()
+        with serving(config) as (process, url):
+            assert remaining(url) == pytest.approx(100 - 8 * 0.11 - 0.5, abs=0.01)
+            process.terminate()
+            process.wait()

@@ -215,7 +215,5 @@ class BudgetMachine(RuleBasedStateMachine):
         self.connection.close()
 
 
-class TestBudgetMachine(BudgetMachine.TestCase):  # type: ignore[misc,valid-type]  # hypothesis has no types for it
-    """The machine, run."""
-
-    settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+TestBudgetMachine = BudgetMachine.TestCase
+TestBudgetMachine.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)

@@ -48,7 +48,7 @@ class FastPath:
     @shortcut("callbacks")
     def awaits_body(self, exchange: PushExchange, head: RequestHead) -> bool:
         """Whether a request that may come in is looked at when all of it is here: it may need no task then."""
-        if head.waits or head.length is None or head.length >= LARGE:
+        if head.waits or head.length is None or head.length >= LARGE or self._upstream.has_budgets:
             return False
         limit = self._bodies.limit
         entry = self._admission.let_in(exchange, exchange.seen) if head.length <= limit else None
@@ -71,7 +71,7 @@ class FastPath:
     def passage(self, exchange: PushExchange, entry: Admission) -> PushRelay | None:
         """Return the passage of a request let in by `entry`, to be started at once; `None` where it has none."""
         data = exchange.content()
-        if not entry.generates or len(data) >= LARGE:
+        if not entry.generates or len(data) >= LARGE or self._upstream.has_budgets:
             return None
         try:
             value = self._bodies.small_request(data)

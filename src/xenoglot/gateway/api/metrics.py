@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.observability.loop_lag import LoopLag
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.routing.reservation import TargetMetrics
+    from xenoglot.policy.limits.money_budget import Budget
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -179,6 +180,19 @@ def ledger_exposition(written: int, dropped: int, waiting: int) -> bytes:
         *family("xenoglot_ledger_rows_waiting", "gauge", "Requests that wait to be written.", [({}, waiting)]),
     ]
     return "".join(f"{row}\n" for row in lines).encode()
+
+
+def budget_exposition(left: Sequence[tuple[Budget, int]]) -> bytes:
+    """Return the metrics of budgets: what remains of each, in units of its currency."""
+    rows: list[Sample] = [
+        (
+            {"budget": budget.id, "scope": budget.scope, "period": budget.period, "currency": budget.currency},
+            amount / MICRO,
+        )
+        for budget, amount in left
+    ]
+    text = "What remains of each budget for all gateways together."
+    return "".join(f"{row}\n" for row in family("xenoglot_budget_remaining", "gauge", text, rows)).encode()
 
 
 def merge_texts(texts: Mapping[str, str]) -> bytes:

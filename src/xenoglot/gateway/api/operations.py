@@ -25,7 +25,7 @@ from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.stored.intake import Intake
-from xenoglot.gateway.upstream.call import passed_on, routes_for
+from xenoglot.gateway.upstream.call import passed_on, route_costs, routes_for
 from xenoglot.gateway.upstream.preserve_reasoning import preserving
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.policy.failure_policy import judge
@@ -143,6 +143,9 @@ async def operate(services: UpstreamServices, demand: Demand, call: AnyCall) -> 
     routes = able or plan.routes
     if not operation.limited:
         return await _unlimited(services, demand, routes, ask)
+    if services.has_budgets and services.budgets is not None:
+        costs = route_costs(services, plan, demand.tokens(), lambda _route: 0)
+        await services.budgets.reserve(demand.record, costs, routes=False)
     dispatcher = services.dispatcher
     answer, hold = await Dispatch(dispatcher, demand, ask).run(ordered(dispatcher, plan, routes))
     usage = operation.usage(answer.result)

@@ -48,7 +48,7 @@ from msgspec import Struct, field
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
-from xenoglot.gateway.config.ledger import LedgerSettings, PriceSettings, check_prices
+from xenoglot.gateway.config.ledger import BudgetSettings, LedgerSettings, PriceSettings, check_budgets, check_prices
 from xenoglot.gateway.config.limits import LimitBackend, check_limit_backend, check_limits
 from xenoglot.gateway.config.local_models import (
     EMBEDDED,
@@ -114,6 +114,7 @@ class Config(Struct, frozen=True, kw_only=True):
     ledger: LedgerSettings | None = None
     prices: tuple[PriceSettings, ...] = ()
     telemetry: TelemetrySettings | None = None
+    budgets: tuple[BudgetSettings, ...] = ()
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -201,6 +202,7 @@ class _File(Struct, frozen=True, kw_only=True):
     ledger: LedgerSettings | None = None
     prices: tuple[PriceSettings, ...] = ()
     telemetry: TelemetrySettings | None = None
+    budgets: tuple[BudgetSettings, ...] = ()
     on_loss: OnLoss = "warn"
 
 
@@ -263,6 +265,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         ledger=file.ledger,
         prices=file.prices,
         telemetry=file.telemetry,
+        budgets=file.budgets,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
@@ -283,6 +286,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     _check_store(config, problems)
     check_prices(config.prices, config.backends, problems)
     check_telemetry(config.telemetry, problems)
+    check_budgets(config.budgets, config.models, problems, recorded=config.ledger_settings is not None)
     check_limit_backend(config.limits, config.limits_url, problems)
     _raise(problems, where)
     return config

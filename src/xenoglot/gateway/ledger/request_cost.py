@@ -16,6 +16,7 @@ from xenoglot.codec.glob import matches
 from xenoglot.dialect_registry import get
 from xenoglot.gateway.config.ledger import amount
 from xenoglot.gateway.observability.request_log import RequestCost
+from xenoglot.model.response import Usage
 from xenoglot.providers.costs import Prices
 from xenoglot.providers.rates import OWN, Rates, micro_units, per_search, per_token
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.ledger import PriceSettings
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.observability.request_log import RequestLog
-    from xenoglot.model.response import Usage
     from xenoglot.store.ledger.prices import StoredPrice
 
 QUARTER: Final = 900
@@ -69,6 +69,15 @@ class PriceList:
             if cost is None or rates.source == OWN or not _has_parts(usage):
                 return None if cost is None else RequestCost(cost, rates.currency, rates.source)
         return self._listed(usage, upstream, model)
+
+    def estimate(self, upstream: str, model: str, given: int, made: int) -> RequestCost | None:
+        """Return what so many tokens of input and output cost; `None` if their price is unknown."""
+        usage = Usage(input_tokens=given, output_tokens=made)
+        rates = self._rates_of(upstream, model)
+        if rates is None:
+            return self._listed(usage, upstream, model)
+        cost = rates.cost(counts_of(usage))
+        return None if cost is None else RequestCost(cost, rates.currency, rates.source)
 
     def _rates_of(self, upstream: str, model: str) -> Rates | None:
         now = self._now()

@@ -28,6 +28,7 @@ from xenoglot.model.response import FinishReason, Usage
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Call
     from xenoglot.model.failure import Failure
+    from xenoglot.policy.limits.money_budget import BudgetDecision
 
 SUBSTITUTED = "x-xenoglot-substituted-model"
 """Response header: the model that answers in place of the one asked for."""
@@ -77,6 +78,18 @@ class RequestCost(NamedTuple):
         return f"{self.amount // MICRO}.{self.amount % MICRO:06} {self.currency}"
 
 
+class RequestReservation(Protocol):
+    """What a request has reserved of budgets."""
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return headers with what remains."""
+        ...
+
+    def settle(self, record: RequestLog) -> None:
+        """Replace it by what the request cost, which is over."""
+        ...
+
+
 class RequestLog(Struct):
     """One request as the log will tell of it; whoever learns something says it here.
 
@@ -114,6 +127,8 @@ class RequestLog(Struct):
     """Characters in them."""
     finish: FinishReason | None = None
     cost: RequestCost | None = None
+    reservation: RequestReservation | None = None
+    """What is reserved of budgets."""
     session: str | None = None
     """A digest of the session that the request belongs to; learned only where requests are stored."""
     trace_context: TraceContext | None = None
@@ -244,6 +259,8 @@ class RequestLog(Struct):
             named.append((TARGET, f"{self.backend}/{self.target}"))
         if self.substituted and self.target is not None:
             named.append((SUBSTITUTED, self.target))
+        if self.reservation is not None:
+            named += self.reservation.headers()
         if self.origin is not None:
             named += [("access-control-allow-origin", self.origin), ("vary", "origin")]
         return named
@@ -254,6 +271,32 @@ class RequestPrices(Protocol):
 
     def cost(self, record: RequestLog) -> RequestCost | None:
         """Return the cost of a request whose usage is known; `None` if its price is unknown."""
+        ...
+
+    def estimate(self, upstream: str, model: str, given: int, made: int) -> RequestCost | None:
+        """Return what so many tokens of input and output cost; `None` if their price is unknown."""
+        ...
+
+
+class RequestBudgets(Protocol):
+    """Limits what requests cost."""
+
+    @property
+    def active(self) -> bool:
+        """Whether there is any budget."""
+        ...
+
+    async def reserve(
+        self, record: RequestLog, costs: Sequence[tuple[str, RequestCost | None]], *, routes: bool = True
+    ) -> BudgetDecision | None:
+        """Reserve what a request may cost; `None` if no budget concerns it.
+
+        `costs` are an upstream and a cost for each target; `None` is a cost whose price is unknown. With `routes` the
+        decision may be that another model is to answer.
+
+        Raises:
+            FailureError: a budget refuses it.
+        """
         ...
 
 
@@ -320,6 +363,8 @@ class RequestLogger:
         """Write the one line of a request that is over, and count it."""
         if self.prices is not None:
             record.cost = self.prices.cost(record)
+        if record.reservation is not None:
+            record.reservation.settle(record)
         self.count(record)
         if record.spans is not None:
             record.spans.end(self.clock())

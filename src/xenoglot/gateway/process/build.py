@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.timeouts import Deadlines
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import UpstreamSettings
+    from xenoglot.gateway.ledger.budget_service import BudgetService
     from xenoglot.gateway.ledger.recorder import RequestRecorder
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.store_service import StoreService
@@ -90,6 +91,8 @@ async def build_gateway(
         telemetry = await stack.enter_async_context(
             shelf.hold(("telemetry", config.telemetry, config.telemetry_headers), lambda: _telemetry(config))
         )
+        counted_by = ("budgets", config.ledger, config.budgets, key)
+        budgets = await stack.enter_async_context(shelf.hold(counted_by, lambda: _budgets(config, keeper)))
         gateway = Gateway(
             config,
             backends,
@@ -98,6 +101,7 @@ async def build_gateway(
             limiter=limiter,
             recorder=recorder,
             telemetry=telemetry,
+            budgets=budgets,
         )
         if gateway.prices is not None:
             await asyncio.to_thread(gateway.prices.load)
@@ -146,6 +150,20 @@ async def _telemetry(config: Config) -> AsyncGenerator[Telemetry | None]:
         raise ConfigurationError(missing_extra("opentelemetry_sdk")) from None
     async with open_telemetry(settings, config.telemetry_headers, os.environ) as telemetry:
         yield telemetry
+
+
+@asynccontextmanager
+async def _budgets(config: Config, keeper: StoreService | None) -> AsyncGenerator[BudgetService | None]:
+    settings = config.ledger_settings
+    if settings is None or keeper is None:
+        yield None
+        return
+    from xenoglot.gateway.ledger.budget_service import BudgetService  # noqa: PLC0415  as above
+
+    service = BudgetService(keeper, settings, [one.budget() for one in config.budgets])
+    async with aclosing(service):
+        await service.start()
+        yield service
 
 
 def with_private_caches(config: Config) -> Config:

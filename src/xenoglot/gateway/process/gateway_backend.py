@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.routing.router import RoutePlan
+    from xenoglot.gateway.upstream.services import UpstreamServices
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
 
@@ -88,7 +89,7 @@ class GatewayBackend:
         record.asked(request.model, stream=request.stream)
         record.routed(plan.route)
         passed = passed_on(call.headers, dialect)
-        asking = UpstreamCall(gateway.services, plan, dialect, call.headers, passed, record, request, call.body)
+        asking = UpstreamCall(_services(gateway), plan, dialect, call.headers, passed, record, request, call.body)
         asking.losses = call.losses
         answer = await asking.answer()
         observe = ResponseEnvelope(asking).observe
@@ -109,7 +110,7 @@ class GatewayBackend:
             gateway, model, dialect = self._gateway, call.request.model, get(call.dialect or USUAL)
             plan = (gateway.models.embedding_plan if operation.embeds else gateway.models.plan)(model)
             asked = replace(call, dialect=dialect.name, headers=passed_on(call.headers, dialect))
-            return await operate(gateway.services, Demand(plan, gateway.observer.record("POST")), asked)
+            return await operate(_services(gateway), Demand(plan, gateway.observer.record("POST")), asked)
 
         return handle
 
@@ -126,6 +127,11 @@ class GatewayBackend:
         if plan.route.on_loss == "refuse":
             losses.strict = True
         return plan
+
+
+def _services(gateway: Gateway) -> UpstreamServices:
+    """Return the services without budgets: calls from within the process are not recorded."""
+    return replace(gateway.services, budgets=None)
 
 
 async def _batches(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.backends.backend import Answer, Backend
+    from xenoglot.gateway.observability.request_log import RequestCost
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.events import Event
@@ -159,6 +160,42 @@ class UpstreamCall(Struct):
         ):
             self._estimated = await offload(self.size, lambda: estimate(self.request))
 
+    async def _afford(self) -> None:
+        """Reserve what the request may cost; where a budget wants that, it goes to other targets.
+
+        Raises:
+            FailureError: a budget refuses it.
+        """
+        budgets = self.services.budgets
+        if budgets is None:
+            return
+        if self._estimated is None and self.size >= LARGE:
+            self._estimated = await offload(self.size, lambda: estimate(self.request))
+        decision = await budgets.reserve(self.record, self._costs())
+        if decision is not None and decision.route:
+            cheaper = self.services.models.router.plan(decision.route)
+            if cheaper is not None:
+                routes = tuple(replace(route, substituted=True) for route in cheaper.routes)
+                self.plan, self.body = replace(cheaper, routes=routes), None
+            decision = await budgets.reserve(self.record, self._costs(), routes=False)
+        if decision is not None and decision.closed:
+            routes = tuple(route for route in self.plan.routes if route.backend not in decision.closed)
+            self.plan = replace(self.plan, routes=routes)
+
+    def _costs(self) -> list[tuple[str, RequestCost | None]]:
+        """Return what the request may cost at each of its targets."""
+        return route_costs(self.services, self.plan, self.prompt_tokens(), self._most_output)
+
+    def _most_output(self, route: Route) -> int:
+        """Return how many tokens the answer of a target may have."""
+        sampling = apply_defaults(self.request, route).sampling
+        most = sampling.max_tokens
+        if most is None:
+            most = self.services.dispatcher.scopes.output_tokens
+        if route.caps.max_tokens is not None:
+            most = min(most, route.caps.max_tokens)
+        return most * (sampling.n or 1)
+
     async def answer(
         self, hold: Reservation | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
     ) -> Answer:
@@ -175,6 +212,8 @@ class UpstreamCall(Struct):
         if hold is None and (local := self._local()) is not None:
             return local
         await self._measure()
+        if hold is None and self.services.has_budgets:
+            await self._afford()
         dispatch, routes = self._dispatched()
         if hold is None or begun is None:
             answer, hold = await dispatch.run(routes)
@@ -287,6 +326,20 @@ def answered_here(services: UpstreamServices, dialect: Dialect, request: Request
     settings = services.clients.get(dialect.name)
     kinds = () if settings is None else settings.local_answers
     return local_answer(request, kinds) if kinds else None
+
+
+def route_costs(
+    services: UpstreamServices, plan: RoutePlan, prompt: int, most_output: Callable[[Route], int]
+) -> list[tuple[str, RequestCost | None]]:
+    """Return what a request with so many tokens of prompt may cost at each target of `plan`."""
+    prices = services.prices
+    return [
+        (
+            route.backend,
+            None if prices is None else prices.estimate(route.backend, route.model, prompt, most_output(route)),
+        )
+        for route in plan.routes
+    ]
 
 
 class TargetOrder(NamedTuple):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from xenoglot.backends.wrappers.emulate import read_as
 from xenoglot.gateway.config.settings import ClientDialect
-from xenoglot.gateway.observability.request_log import RequestPrices, RequestSink
+from xenoglot.gateway.observability.request_log import RequestBudgets, RequestPrices, RequestSink
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.store_service import StoreService
@@ -23,7 +23,7 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     """Services of calls: model names, targets and limits, and the store for reasoning that clients strip.
 
     `clients` are the settings of clients by their dialect; `loopback` is whether only this machine reaches the gateway.
-    `ledger` stores requests and `prices` knows what they cost, if they are on.
+    `ledger` stores requests and `prices` knows what they cost, if they are on; `budgets` limits that.
     """
 
     models: ModelRouter
@@ -33,6 +33,12 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     loopback: bool
     ledger: RequestSink | None = None
     prices: RequestPrices | None = None
+    budgets: RequestBudgets | None = None
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether a request may have to reserve what it may cost."""
+        return self.budgets is not None and self.budgets.active
 
     def check_ledger(self) -> None:
         """Refuse a request that could not be recorded, if the configuration wants that.

@@ -81,10 +81,11 @@ class BudgetBatch(Struct, frozen=True, kw_only=True):
 
 
 class BudgetOutcome(Struct, frozen=True):
-    """The decision for each request, in order, and what is used afterwards of the budgets that they concern."""
+    """The decision for each request, in order; use and bounds of all budgets that they concern."""
 
     decisions: Sequence[BudgetDecision]
     uses: Mapping[str, BudgetUse]
+    bounds: Mapping[str, PeriodBounds]
 
 
 def zone_of(name: str) -> tzinfo:
@@ -291,7 +292,7 @@ def _uses(bounds: Mapping[str, PeriodBounds]) -> Steps[dict[str, BudgetUse]]:
 def decided(
     requests: Sequence[BudgetRequest], uses: dict[str, BudgetUse], bounds: Mapping[str, PeriodBounds]
 ) -> tuple[BudgetOutcome, dict[tuple[str, int], BudgetUse]]:
-    """Return the decisions, each with those before it in mind, and what is reserved by them."""
+    """Return the decisions, each with those before it in mind, and what is reserved by them; `uses` grow by that."""
     decisions: list[BudgetDecision] = []
     reserved: dict[tuple[str, int], BudgetUse] = {}
     for request in requests:
@@ -303,7 +304,7 @@ def decided(
             place = (name, bounds[name].bucket)
             uses[name] = added(uses[name], change)
             reserved[place] = added(reserved.get(place, BudgetUse()), change)
-    return BudgetOutcome(decisions, uses), reserved
+    return BudgetOutcome(decisions, uses, bounds), reserved
 
 
 def added(one: BudgetUse, other: BudgetUse) -> BudgetUse:
