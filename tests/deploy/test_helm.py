@@ -145,7 +145,7 @@ def test_the_schema_knows_every_value() -> None:
 def test_probes_ask_for_health_and_the_pod_can_do_nothing_else() -> None:
     pod, gateway = container({})
     paths = {name: gateway[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
-    assert paths == {"startupProbe": "/health", "livenessProbe": "/health", "readinessProbe": "/health/ready"}
+    assert paths == {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz?exclude=store"}
     assert (pod["securityContext"]["runAsNonRoot"], pod["automountServiceAccountToken"]) == (True, False)
     assert gateway["securityContext"] == {
         "allowPrivilegeEscalation": False,

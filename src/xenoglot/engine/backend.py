@@ -199,6 +199,10 @@ class Engine:
         """Return the text of the tokens."""
         return OperationAnswer(result=await checked_text(call.request.tokens, self._runtime))
 
+    def is_available(self) -> bool:
+        """Return whether its process runs, or would be started now."""
+        return not isinstance(self._process, EngineProcess) or self._process.is_available()
+
     def measures(self) -> EngineMetrics:
         """Return the current metrics."""
         queue = self._admission.queue

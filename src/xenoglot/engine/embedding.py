@@ -116,6 +116,10 @@ class EmbeddingEngine:
     async def count(self, call: Call) -> None:
         """Return `None`: it has no prompts to count."""
 
+    def is_available(self) -> bool:
+        """Return whether its process runs, or would be started now."""
+        return not isinstance(self._process, EngineProcess) or self._process.is_available()
+
     def measures(self) -> EngineMetrics:
         """Return what it has done so far; requests are counted in pieces, as they are sent to the runtime."""
         queue, finding = self._admission.queue, self._finding

@@ -61,6 +61,15 @@ class MetricsSource(Protocol):
         ...
 
 
+@runtime_checkable
+class AvailabilitySource(Protocol):
+    """A backend that may be unable to answer."""
+
+    def is_available(self) -> bool:
+        """Return whether it answers now, or starts when it is called; without a request to the runtime."""
+        ...
+
+
 class Meter:
     """Accumulates the metrics of requests."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.fast_path import FastPath
+from xenoglot.gateway.api.health import HealthEndpoint
 from xenoglot.gateway.api.idempotency import Idempotency
 from xenoglot.gateway.api.key_report import KeyEndpoint
 from xenoglot.gateway.api.metrics import (
@@ -95,8 +96,7 @@ class Gateway:
         budgets: BudgetService | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.config = config
-        self.backends = backends
+        self.config, self.backends = config, backends
         self.router = Router((*plans(config, embedded_model), *_embedding_plans(config, backends)))
         self.models = ModelRouter(self.router, backends, config.upstreams)
         self.redact = Redactor(piece for secret in config.secrets for piece in (secret, *secret.split()))
@@ -135,6 +135,7 @@ class Gateway:
         """Reloads the configuration, and returns the problem if there is one."""
         self.replaced = False
         """Whether another gateway has taken over."""
+        self.health = HealthEndpoint(lambda: self.draining, backends, self.keeper, ledger=recorder is not None)
         endpoints = self._endpoints()
         rows = endpoints.rows()
         self.routes = Routes(rows, mirrors(rows))
@@ -165,7 +166,8 @@ class Gateway:
             operation=OperationEndpoint(self.services, bodies),
             parse=ParseEndpoint(bodies),
             models=ModelsEndpoint(self.models, bodies, config.upstreams),
-            status=StatusEndpoint(lambda: self.draining, metrics),
+            status=StatusEndpoint(metrics),
+            health=self.health,
             usage=UsageEndpoint(keeper, self.recorder),
             key=KeyEndpoint(keeper, self.recorder, self.auth.stored is not None),
             admin=self._serve_admin,

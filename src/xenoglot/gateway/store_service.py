@@ -157,6 +157,14 @@ class StoreService:
         if not asking.cancelled():
             asking.exception()  # whoever gave up does not need it
 
+    async def works(self) -> bool:
+        """Return whether the store can be used now."""
+        try:
+            await self.within(self.store.ready())
+        except StoreError:
+            return False
+        return True
+
     async def need(self, asked: Awaitable[T]) -> T:
         """Return what the store says to a request that cannot be answered without it.
 

@@ -140,6 +140,10 @@ class EngineProcess:
             problem=self._problem,
         )
 
+    def is_available(self) -> bool:
+        """Return whether it runs, or would be started now."""
+        return self._state() not in {"stopped", "resting"}
+
     def _state(self) -> State:
         if self._stopped:
             return "stopped"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import FailureError
+from xenoglot.gateway.api.health import LIVE, READY, HealthEndpoint
 from xenoglot.gateway.api.key_report import KEY, KeyEndpoint
 from xenoglot.gateway.api.metrics import MEDIA_TYPE
 from xenoglot.gateway.api.models import ModelsEndpoint
@@ -19,7 +20,7 @@ from xenoglot.gateway.api.parse import PARSE, ParseEndpoint
 from xenoglot.gateway.api.usage_report import USAGE, UsageEndpoint
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.endpoint.request_context import Handler
-from xenoglot.gateway.endpoint.responses import send, send_json
+from xenoglot.gateway.endpoint.responses import send
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, EndpointRow
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
@@ -38,7 +39,6 @@ ADMIN = "/admin/v1/{path}"
 OPENAPI = "/openapi.json"
 CHANGING_METHODS = ("POST", "PATCH", "DELETE")
 
-SERVICE_UNAVAILABLE = 503
 TEXT = "text/plain; charset=utf-8"
 ABOUT = b"Xenoglot: any LLM client, any model. GET /v1/models says which models are here.\n"
 
@@ -46,7 +46,6 @@ ABOUT = b"Xenoglot: any LLM client, any model. GET /v1/models says which models 
 class StatusEndpoint(Struct, frozen=True):
     """What is told of the gateway itself. `metrics` is `None` where they are not told."""
 
-    draining: Callable[[], bool]
     metrics: Callable[[], bytes] | None
 
     async def nothing(self, ctx: RequestContext) -> None:
@@ -56,17 +55,6 @@ class StatusEndpoint(Struct, frozen=True):
     async def about(self, ctx: RequestContext) -> None:
         """Say what this is."""
         await send(ctx, 200, ABOUT, media_type=TEXT)
-
-    async def health(self, ctx: RequestContext) -> None:
-        """Say that the process is alive."""
-        await send_json(ctx, {"status": "ok"})
-
-    async def ready(self, ctx: RequestContext) -> None:
-        """Say whether new requests are admitted."""
-        if self.draining():
-            await send_json(ctx, {"status": "draining"}, SERVICE_UNAVAILABLE)
-        else:
-            await send_json(ctx, {"status": "ready"})
 
     async def told_metrics(self, ctx: RequestContext) -> None:
         """Tell the metrics."""
@@ -88,6 +76,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     parse: ParseEndpoint
     models: ModelsEndpoint
     status: StatusEndpoint
+    health: HealthEndpoint
     usage: UsageEndpoint
     key: KeyEndpoint
     admin: Handler
@@ -95,13 +84,15 @@ class Endpoints(Struct, frozen=True, kw_only=True):
 
     def rows(self) -> tuple[EndpointRow, ...]:
         """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
-        status, models = self.status, self.models
+        status, models, health = self.status, self.models, self.health
         rows = [
             EndpointRow(method="GET", path="/", policy="key", handler=status.about),
             EndpointRow(method="HEAD", path="/", policy="open", handler=status.nothing),
             EndpointRow(method="HEAD", path="/api/hello", policy="open", handler=status.nothing),
-            EndpointRow(method="GET", path="/health", policy="open", handler=status.health),
-            EndpointRow(method="GET", path="/health/ready", policy="open", handler=status.ready),
+            EndpointRow(method="GET", path="/health", policy="open", handler=health.live),
+            EndpointRow(method="GET", path="/health/ready", policy="open", handler=health.accepting),
+            EndpointRow(method="GET", path=LIVE, policy="open", handler=health.live),
+            EndpointRow(method="GET", path=READY, policy="open", handler=health.ready),
             EndpointRow(method="GET", path="/metrics", policy="admin", handler=status.told_metrics),
             EndpointRow(method="GET", path=MODELS, policy="key", handler=models.list_models),
             EndpointRow(method="GET", path=USAGE, policy="key", handler=self.usage.serve),

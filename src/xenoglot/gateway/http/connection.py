@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 BODY_SECONDS: Final = 10.0
 """How often it is looked whether enough of a body has come."""
 
-HEALTH: Final = "/health"
-"""The path that is served on connections beyond the most, too."""
+HEALTH: Final = ("/health", "/livez")
+"""The paths that are served on connections beyond the most, too."""
 
 MOST_STRANGE: Final = 4
 """Heads that are kept for nothing: whose client sends another each time has none kept any more."""
@@ -318,7 +318,7 @@ class ClientConnection(WriteSide):
         """Have a request served; `rest` came behind its head."""
         if self._overflow and self.server.admit(self):
             self._overflow = False
-        if self._overflow and head.path != HEALTH:
+        if self._overflow and head.path not in HEALTH:
             problem = "the gateway has as many connections as it takes; try again"
             self._refuse(InvalidHeadError(problem, UNAVAILABLE, method=head.method, path=head.path))
             return
