@@ -1,6 +1,9 @@
 """Reading: the short way past the decoders gives what the decoders give, whatever the stream and wherever it is cut."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +13,11 @@ from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.stage import through
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.model.events import Event
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
 
@@ -56,6 +64,15 @@ def drawn_out(draw: st.DrawFn, stream: bytes) -> list[bytes]:
     return frames
 
 
+def by_pieces(reading: StreamReader, chunks: Iterable[bytes]) -> list[Event]:
+    """Read each chunk as a piece of text alone, if it is one."""
+    events: list[Event] = []
+    for chunk in chunks:
+        piece = reading.piece(chunk)
+        events += reading.feed(chunk) if piece is None else (piece,)
+    return [*events, *reading.close()]
+
+
 @each("stream.*")
 @settings(max_examples=4)
 @given(data=st.data())
@@ -63,11 +80,15 @@ def test_as_the_decoders_read_it(case: Case, data: st.DataObject) -> None:
     frames = data.draw(drawn_out(case.stream))
     pieces = frames if data.draw(st.booleans()) else data.draw(cuttings(b"".join(frames)))
     reading = StreamReader(case.dialect.framing, case.dialect.stream_decoder())
-    assert list(through(pieces, reading)) == decoded(case.dialect, pieces)
+    expected = decoded(case.dialect, pieces)
+    assert list(through(pieces, reading)) == expected
+    assert by_pieces(StreamReader(case.dialect.framing, case.dialect.stream_decoder()), pieces) == expected
 
 
 @each("stream.*")
 def test_frame_by_frame(case: Case) -> None:
     frames = re.split(rb"(?<=\n\n)" if b"\n\n" in case.stream else rb"(?<=\n)", case.stream)
     reading = StreamReader(case.dialect.framing, case.dialect.stream_decoder())
-    assert list(through(frames, reading)) == decoded(case.dialect, frames)
+    expected = decoded(case.dialect, frames)
+    assert list(through(frames, reading)) == expected
+    assert by_pieces(StreamReader(case.dialect.framing, case.dialect.stream_decoder()), frames) == expected

@@ -31,13 +31,17 @@ if TYPE_CHECKING:
     from xenoglot.model.failure import Failure
 
 
+def no_piece(_: bytes, /) -> Event | None:
+    """Return `None`: what is read goes through more stages than one."""
+
+
 class GuardedReader:
     """Decodes bytes to events, unreadable ones to a failure. `fit` makes a failure one that a client may see.
 
     `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
     """
 
-    __slots__ = ("_broken", "_for_client", "_losses", "_stage", "failed", "reading")
+    __slots__ = ("_broken", "_for_client", "_losses", "_stage", "failed", "piece", "reading")
 
     def __init__(
         self, stage: Stage[bytes, Event], reading: StreamReader, fit: Callable[[Failure], Failure], losses: Losses
@@ -47,6 +51,8 @@ class GuardedReader:
         self._broken: BaseException | None = None
         self._stage = stage
         self.reading = reading
+        self.piece = reading.piece if stage is reading else no_piece
+        """Reads a piece of text that is alone, as `StreamReader.piece`."""
         self._losses = losses
         self._for_client = fit
 
@@ -103,10 +109,12 @@ class PassthroughMonitor:
     A failure keeps its `dialect` only if the bytes contain it in a form for clients.
     """
 
-    __slots__ = ("_broken", "_dialect", "_failed", "_for_client", "reading")
+    __slots__ = ("_broken", "_dialect", "_failed", "_for_client", "piece", "reading")
 
     def __init__(self, dialect: Dialect, fit: Callable[[Failure], Failure]) -> None:
         self.reading = StreamReader(dialect.framing, dialect.stream_decoder(), strict=True)
+        self.piece = self.reading.piece
+        """Reads a piece of text that is alone, as `StreamReader.piece`."""
         self._for_client = fit
         self._dialect = dialect
         self._broken = False
@@ -154,6 +162,7 @@ class PassthroughMonitor:
             events = read(*arguments)
         except WireError as error:
             self._broken = self._failed = True
+            self.piece = no_piece
             return (Failed(failure=self._for_client(invalid_answer(error))),)
         if not events or type(failed := events[-1]) is not Failed:
             return events

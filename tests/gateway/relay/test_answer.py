@@ -11,7 +11,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.gateway.observability.request_log import RequestLog
-from xenoglot.gateway.relay.answer import AnswerRelay
+from xenoglot.gateway.relay.answer import MOST_PIECES, AnswerRelay
 from xenoglot.gateway.relay.envelope import ResponseEnvelope
 from xenoglot.model.content import Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Failed, Finished, Ping, Started, TextDelta
@@ -264,3 +264,44 @@ def test_silence_alone_opens_the_response_and_the_answer_follows() -> None:
     assert case.output.sent[0] == "head 200"
     assert case.text.count("message_start") == 2  # the event's name, and its type
     assert case.text.count("head") == 1
+
+
+def noted(case: Case) -> tuple[object, ...]:
+    """Return what the log says of the answer."""
+    record = case.record
+    return record.pieces, record.characters, record.usage, record.finish, record.failure
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages", "responses", "gemini", "ollama"])
+def test_pieces_that_come_alone_are_sent_and_noted_as_events_are(dialect: str) -> None:
+    by_events, by_pieces = Case(dialect), Case(dialect)
+    kept: list[str] = []
+    by_pieces.relay.keep = kept.append
+    pieces = [TextDelta(text=f" word {number}") for number in range(MOST_PIECES + 40)]
+    pieces.insert(7, TextDelta(text="other", candidate=1))
+    alone = ""
+    for case in (by_events, by_pieces):
+        case.relay.write_events(START)
+        for piece in pieces:
+            if case is by_pieces and case.relay.write_piece(piece):
+                alone += piece.text
+            else:
+                case.relay.write_events((piece,))
+        case.relay.write_events(FINISHED)
+        case.relay.finish()
+    assert by_pieces.output.sent == by_events.output.sent
+    assert [noted(by_pieces), *by_pieces.losses] == [noted(by_events), *by_events.losses]
+    assert "".join(kept) == alone
+    assert bool(alone) == hasattr(get(dialect).stream_encoder(Request(model="m"), Losses()), "frame")
+
+
+def test_pieces_that_were_sent_are_noted_when_the_client_is_gone() -> None:
+    case = Case().opened()
+    assert not case.relay.write_piece(*WORD)  # of the first, the time is noted
+    case.relay.write_events(WORD)
+    assert case.relay.write_piece(*WORD)
+    assert (case.record.pieces, case.record.characters) == (1, 5)
+    case.relay.note_pieces()
+    assert (case.record.pieces, case.record.characters) == (2, 10)
+    case.relay.note_pieces()
+    assert (case.record.pieces, case.record.characters) == (2, 10)

@@ -79,6 +79,27 @@ class EventTemplate:
             pass
         return at
 
+    def match(self, chunk: bytes) -> Event | None:
+        """Return the event that `chunk` is, if it matches and nothing follows."""
+        first, before, behind = self._first, self._before, self._behind
+        if not chunk.startswith(first):
+            return None
+        start = len(first)
+        try:
+            if before:
+                start = self._pass(chunk, start, before)
+            end = chunk.index(self._literal, start)
+            text = _decode_text(chunk[start - 1 : end + 1])  # a quote on either side
+            end += len(self._literal)
+            if behind:
+                end = self._pass(chunk, end, behind)
+        except (DecodeError, ValueError):  # as above
+            return None
+        if not text or end != len(chunk):
+            return None
+        self.used = True
+        return self._take(text)
+
     @staticmethod
     def _pass(chunk: bytes, start: int, holes: Sequence[tuple[bool, bytes]]) -> int:
         """Return where the literal ends that follows the last of the silent `holes`.

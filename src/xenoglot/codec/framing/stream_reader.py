@@ -117,6 +117,14 @@ class StreamReader:
         self._step(chunk, at, events)
         return events
 
+    def piece(self, chunk: bytes, /) -> Event | None:
+        """Return the piece of text that `chunk` is and nothing else; `None`: nothing was read, and it has to be fed.
+
+        The caller bounds the size of `chunk`.
+        """
+        likely = self._likely
+        return None if likely is None or not self._rests else likely.match(chunk)
+
     def close(self) -> Sequence[Event]:
         """End the input; return what was buffered, and the failure if the stream lacks its end."""
         events: list[Event] = []

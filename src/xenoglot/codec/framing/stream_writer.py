@@ -36,10 +36,12 @@ class Framer(Protocol):
 class StreamWriter:
     """A stage from events to bytes. `identify` passes text deltas unchanged.
 
-    `count` is given the text of pieces whose frames were ready: they do not come by the stages of `identify`.
+    `count` is given the text of pieces whose frames were ready: they do not come by the stages of `identify`. `frame`
+    gives the frame of a piece that is its text and nothing else; who calls it has its text counted before the next call
+    of another method.
     """
 
-    __slots__ = ("_count", "_frame", "_stages")
+    __slots__ = ("_stages", "count", "frame")
 
     def __init__(
         self,
@@ -48,9 +50,9 @@ class StreamWriter:
         framing: Framing,
         count: Callable[[str], None] | None = None,
     ) -> None:
-        self._count = count
+        self.count = count
         self._stages = Pipeline(identify, encoder, framing.encoder())
-        self._frame: Callable[[Piece], bytes | None] = _ready_frames(encoder, framing) or _none
+        self.frame: Callable[[Piece], bytes | None] = _ready_frames(encoder, framing) or _none
 
     def feed(self, event: Event, /) -> Sequence[bytes]:
         """Take one event; return its frames."""
@@ -63,12 +65,12 @@ class StreamWriter:
 
     def write(self, batch: Sequence[Event]) -> bytes:
         """Take the events of one read; return what is to be written, which may be nothing."""
-        take = self._frame
+        take = self.frame
         if len(batch) == 1 and type(alone := batch[0]) is TextDelta and not alone.logprobs:
             frame = take(alone)
             if frame is not None:  # as of nearly every read that comes by itself
-                if self._count is not None:
-                    self._count(alone.text)
+                if self.count is not None:
+                    self.count(alone.text)
                 return frame
         frames: list[bytes] = []
         texts: list[str] = []
@@ -89,8 +91,8 @@ class StreamWriter:
         return frames[0] if len(frames) == 1 else b"".join(frames)
 
     def _take_texts(self, texts: list[str]) -> None:
-        if texts and self._count is not None:
-            self._count("".join(texts))
+        if texts and self.count is not None:
+            self.count("".join(texts))
         texts.clear()
 
 

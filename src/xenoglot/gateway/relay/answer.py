@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["held", "open", "ended"]
 
+MOST_PIECES: Final = 256
+"""Pieces of text that were sent and are not noted yet."""
+
 MOST_EVENTS: Final = 1024
 """Events that are written at once: some 5 ms."""
 
@@ -74,6 +77,7 @@ class AnswerRelay:
     __slots__ = (
         "_alive",
         "_clock",
+        "_count",
         "_counted",
         "_encoder",
         "_envelope",
@@ -85,6 +89,8 @@ class AnswerRelay:
         "_record",
         "_reported",
         "_sure",
+        "_texts",
+        "keep",
         "state",
     )
 
@@ -109,6 +115,11 @@ class AnswerRelay:
         """The event of which only its size is noted; none where answers are recorded."""
         self._ids = envelope.identify(early=True)
         self._encoder = envelope.encoder(self._ids)
+        self._count = self._encoder.count
+        self._texts: list[str] = []
+        """Pieces of text that were sent, and are not noted yet."""
+        self.keep: Callable[[str], object] | None = None
+        """Takes the text of pieces that are sent alone."""
         self._alive = envelope.dialect.alive
         """The heartbeat between bytes that pass; empty where the encoder's will do, which knows nothing of them."""
         self._reported = False
@@ -126,7 +137,39 @@ class AnswerRelay:
         if self._ids.begun:
             return False
         self._ids.early = None
+        self._count = None
         return True
+
+    def write_piece(self, piece: Event, data: bytes | None = None) -> bool:
+        """Send an event that is alone in its read, if it is text and nothing else and is sent in one step.
+
+        `data` are its bytes, if they pass. Return whether it was sent: if not, it is to be written as other events are.
+        """
+        texts = self._texts
+        if self.state != "open" or type(piece) is not self._counted or (not texts and not self._record.pieces):
+            return False  # of the first, the time is noted
+        frame = self._encoder.frame(piece) if data is None else data
+        if frame is None:
+            return False
+        texts.append(piece.text)
+        if len(texts) > MOST_PIECES:
+            self.note_pieces()
+        self._output.put(frame)
+        self._last = self._clock()
+        return True
+
+    def note_pieces(self) -> None:
+        """Note the pieces that were sent alone: before anything else is, or asks for them."""
+        texts = self._texts
+        if texts:
+            text = "".join(texts)
+            self._record.pieces += len(texts)
+            self._record.characters += len(text)
+            texts.clear()
+            if self._count is not None:
+                self._count(text)
+            if self.keep is not None:
+                self.keep(text)
 
     def write_events(self, events: Sequence[Event]) -> bool:
         """Send the events of one read; return whether the answer goes on, and did not end in a failure.
@@ -135,6 +178,8 @@ class AnswerRelay:
             FailureError: they end in a failure, and nothing has been sent. `LossError`, `WireError` and
                 `RecursionError`: they cannot be written for the client.
         """
+        if self._texts:
+            self.note_pieces()
         last = events[-1]
         kind = type(last)
         if type(last) is not self._counted or len(events) != 1:  # nearly all reads are one: nothing else to be noted
@@ -167,6 +212,8 @@ class AnswerRelay:
             FailureError: the bytes do not report a failure that was seen in them, or there are none.
         """
         failure: Failure | None = None
+        if self._texts:
+            self.note_pieces()
         if events:
             self._envelope.observe(events)
             last = events[-1]
@@ -190,6 +237,7 @@ class AnswerRelay:
         Raises:
             FailureError: none of them was the end. `LossError` and others as above.
         """
+        self.note_pieces()
         self._envelope.must_have_finished()
         data = b"".join(self._encoder.close())
         self._open()
@@ -213,6 +261,7 @@ class AnswerRelay:
         """
         if self.state == "held":
             raise FailureError(failure)
+        self.note_pieces()
         self._record.failed(failure)
         if self.state == "open" and not self._record.cut:
             self._send(self._encoder.write((Failed(failure=failure),)))

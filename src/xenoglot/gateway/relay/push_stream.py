@@ -19,7 +19,7 @@ from xenoglot.gateway.upstream.preserve_reasoning import Recording
 from xenoglot.model.events import TextDelta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from xenoglot.backends.http.client import TransportError, UpstreamResponse
     from xenoglot.codec.features.stream_usage import UsageFilter
@@ -69,7 +69,8 @@ class _StreamRelay(Generic[Stage_]):
             self._sink.hand_over()
 
     def stop(self) -> None:
-        """Send no more heartbeats."""
+        """Send no more; have all that was sent noted."""
+        self._relay.note_pieces()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -146,15 +147,21 @@ class EventStreamRelay(_StreamRelay[GuardedReader]):
     ) -> None:
         super().__init__(sink, reply, limits, stage)
         relay = self._relay
-        self._write: Callable[[Sequence[Event]], bool] = (
-            relay.write_events if recorder is None else partial(_write_recorded, relay, Recording(recorder))
-        )
+        self._write = relay.write_events
+        if recorder is not None:
+            recording = Recording(recorder)
+            relay.keep = recording.words
+            self._write = partial(_write_recorded, relay, recording)
 
     def data_received(self, data: bytes, /) -> None:
         """Send what one read held."""
         try:
             if self._read:
                 events = self._read.popleft()
+            elif len(data) < LARGE and (piece := self._stage.piece(data)) is not None:
+                if not self._relay.write_piece(piece):
+                    self._write((piece,))
+                return
             elif len(data) + self._reading.held < LARGE:
                 events = self._stage.feed(data)
             else:
@@ -201,6 +208,10 @@ class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
         try:
             if self._read:
                 events = self._read.popleft()
+            elif len(data) < LARGE and (piece := self._stage.piece(data)) is not None:
+                if not self._relay.write_piece(piece, data):
+                    self._relay.write_bytes(data, (piece,))
+                return
             elif len(data) + self._reading.held < LARGE:
                 events = self._stage.feed(data)
             else:
@@ -277,6 +288,7 @@ def relay_bytes(
 
 
 def _write_recorded(relay: AnswerRelay, recording: Recording, events: Sequence[Event]) -> bool:
+    relay.note_pieces()
     if len(events) == 1 and type(alone := events[0]) is TextDelta:
         recording.words(alone.text)
     else:
