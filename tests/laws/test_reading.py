@@ -86,6 +86,20 @@ def test_as_the_decoders_read_it(case: Case, data: st.DataObject) -> None:
 
 
 @each("stream.*")
+@settings(max_examples=3)
+@given(data=st.data())
+def test_many_alike_in_one_read(case: Case, data: st.DataObject) -> None:
+    """One of many frames that are alike has other values, wherever it stands among them."""
+    frames = re.split(rb"(?<=\n\n)" if b"\n\n" in case.stream else rb"(?<=\n)", case.stream)
+    at, count = data.draw(st.integers(0, len(frames) - 1)), data.draw(st.integers(8, 40))
+    alike = [frames[at]] * count
+    alike.insert(data.draw(st.integers(0, count)), data.draw(changed(frames[at])))
+    stream = b"".join([*frames[: at + 1], *alike, *frames[at + 1 :]])
+    reading = StreamReader(case.dialect.framing, case.dialect.stream_decoder())
+    assert list(through([stream], reading)) == decoded(case.dialect, [stream])
+
+
+@each("stream.*")
 def test_frame_by_frame(case: Case) -> None:
     frames = re.split(rb"(?<=\n\n)" if b"\n\n" in case.stream else rb"(?<=\n)", case.stream)
     reading = StreamReader(case.dialect.framing, case.dialect.stream_decoder())

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
+from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import DecodeError
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
 
 _decode_text = Decoder(str).decode
 _decode_count = Decoder(int).decode
+
+_MANY_BYTES = 1024
+"""A read of more is split at once."""
+
+_MOST_AT_ONCE = 512
+"""Events that are split off at once: what follows them is copied."""
 
 _STRING = rb'"(?:[^"\\]|\\.)*"'
 _COUNT = rb"\d+"
@@ -45,7 +53,18 @@ class TemplateHint(NamedTuple):
 class EventTemplate:
     """The constant bytes of an event and its frame, with slots for the parts that vary."""
 
-    __slots__ = ("_before", "_behind", "_first", "_literal", "_take", "used")
+    __slots__ = (
+        "_before",
+        "_begins_alike",
+        "_behind",
+        "_end",
+        "_ends_alike",
+        "_first",
+        "_literal",
+        "_quoted",
+        "_take",
+        "used",
+    )
 
     def __init__(self, literals: Sequence[bytes], holes: Sequence[_Slot], take: Callable[[str], Event]) -> None:
         self.used = False
@@ -55,11 +74,19 @@ class EventTemplate:
         self._first = literals[0]
         self._before, self._literal, self._behind = followed[:text], followed[text][1], followed[text + 1 :]
         self._take = take
+        data = self._literal.rstrip(b"\r\n")
+        self._end = b"" if self._before or self._behind else self._literal[len(data) :]
+        """What ends a frame where only its text varies, else nothing."""
+        self._begins_alike = methodcaller("startswith", self._first)
+        self._ends_alike = methodcaller("endswith", data)
+        self._quoted = itemgetter(slice(len(self._first) - 1, 1 - len(data) or None))
 
     def read(self, chunk: bytes, at: int, events: list[Event]) -> int:
         """Append to `events` those that match from `at` on; return where they end."""
         first, before, literal, behind = self._first, self._before, self._literal, self._behind
         size = len(chunk)
+        if self._end and size - at > _MANY_BYTES:
+            at = self._read_runs(chunk, at, events)
         try:
             while at < size and chunk.startswith(first, at):
                 start = at + len(first)
@@ -77,6 +104,28 @@ class EventTemplate:
                 self.used = True
         except (DecodeError, ValueError):  # a value is another one, no UTF-8, or cut
             pass
+        return at
+
+    def _read_runs(self, chunk: bytes, at: int, events: list[Event]) -> int:
+        """Do the same for many events at once; what is not exactly so is left to the caller.
+
+        A frame ends with line breaks, and none is within a JSON string: what is between two ends is one frame.
+        """
+        found = _MOST_AT_ONCE
+        while found == _MOST_AT_ONCE:
+            frames = chunk[at:].split(self._end, _MOST_AT_ONCE)
+            frames.pop()  # it has no end, or is for the next turn
+            run = [*takewhile(self._ends_alike, takewhile(self._begins_alike, frames))]
+            try:
+                texts = [*map(_decode_text, map(self._quoted, run))]
+            except (DecodeError, ValueError):  # as above
+                return at
+            if not texts or not all(texts):
+                return at
+            events += map(self._take, texts)
+            self.used = True
+            found = len(run)
+            at += sum(map(len, run)) + found * len(self._end)
         return at
 
     def match(self, chunk: bytes) -> Event | None:

@@ -6,6 +6,8 @@ for its text gives it in one step (`frame`); all other events go from stage to s
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, cast
 
 from xenoglot.codec.framing.sse import SSEEncoder
@@ -33,6 +35,20 @@ class Framer(Protocol):
         ...
 
 
+class RunFramer(Protocol):
+    """One that writes the frames of many text deltas at once."""
+
+    def frames(self, texts: Sequence[str], /) -> bytes | None:
+        """Take text deltas that are these texts and nothing else; return their frames. `None`: as above."""
+        ...
+
+
+_MANY = 4
+"""Events that are looked at for runs of text."""
+
+_text, _logprobs, _candidate = attrgetter("text"), attrgetter("logprobs"), attrgetter("candidate")
+
+
 class StreamWriter:
     """A stage from events to bytes. `identify` passes text deltas unchanged.
 
@@ -41,7 +57,7 @@ class StreamWriter:
     of another method.
     """
 
-    __slots__ = ("_stages", "count", "frame")
+    __slots__ = ("_frames", "_stages", "count", "frame")
 
     def __init__(
         self,
@@ -52,6 +68,7 @@ class StreamWriter:
     ) -> None:
         self.count = count
         self._stages = Pipeline(identify, encoder, framing.encoder())
+        self._frames = _ready_runs(encoder, framing)
         self.frame: Callable[[Piece], bytes | None] = _ready_frames(encoder, framing) or _none
 
     def feed(self, event: Event, /) -> Sequence[bytes]:
@@ -74,6 +91,23 @@ class StreamWriter:
                 return frame
         frames: list[bytes] = []
         texts: list[str] = []
+        if self._frames is None or len(batch) < _MANY:
+            self._write(batch, frames, texts)
+        else:
+            for kind, alike in groupby(batch, type):
+                run = [*alike]
+                written = self._write_run(run) if kind is TextDelta else None
+                if written is None:
+                    self._write(run, frames, texts)
+                else:
+                    frames.append(written)
+                    texts += map(_text, run)
+        self._take_texts(texts)
+        return frames[0] if len(frames) == 1 else b"".join(frames)
+
+    def _write(self, batch: Sequence[Event], frames: list[bytes], texts: list[str]) -> None:
+        """Add the frames of events one by one; `texts` are those of pieces that are to be counted."""
+        take = self.frame
         for event in batch:
             frame = None
             if type(event) is TextDelta:
@@ -87,13 +121,26 @@ class StreamWriter:
             if texts:
                 self._take_texts(texts)
             frames += self._stages.feed(event)
-        self._take_texts(texts)
-        return frames[0] if len(frames) == 1 else b"".join(frames)
+
+    def _write_run(self, run: Sequence[Event]) -> bytes | None:
+        """Return the frames of text deltas; `None` if one has more than its text, or the encoder takes none."""
+        if self._frames is None or any(map(_logprobs, run)) or any(map(_candidate, run)):
+            return None
+        return self._frames([*map(_text, run)])
 
     def _take_texts(self, texts: list[str]) -> None:
         if texts and self.count is not None:
             self.count("".join(texts))
         texts.clear()
+
+
+@shortcut("frames")
+def _ready_runs(
+    encoder: Stage[Event, ServerSentEvent], framing: Framing
+) -> Callable[[Sequence[str]], bytes | None] | None:
+    """Return what makes the frames of many texts at once; `None` if the encoder has nothing that does."""
+    framed = framing.encoder is SSEEncoder and hasattr(encoder, "frames")
+    return cast("RunFramer", encoder).frames if framed else None
 
 
 @shortcut("frames")

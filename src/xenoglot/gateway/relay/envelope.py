@@ -8,6 +8,9 @@ of the client's own dialect decides what it reports: its answers are not changed
 from __future__ import annotations
 
 import time
+from functools import partial
+from itertools import compress
+from operator import attrgetter, is_, not_
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -96,6 +99,9 @@ class ResponseIds:
         """Nothing is held back."""
         return ()
 
+
+_IS_TEXT = partial(is_, TextDelta)
+_TEXT = attrgetter("text")
 
 _COUNTS = ("input_tokens", "output_tokens")
 
@@ -216,9 +222,11 @@ class ResponseEnvelope:
         record = self.record
         if record.spans is not None:
             record.spans.observe(events)
-        pieces = characters = 0
-        for event in events:
-            if type(event) is TextDelta or isinstance(event, PIECES):  # nearly all are
+        are_texts = [*map(_IS_TEXT, map(type, events))]
+        texts = [*compress(events, are_texts)]
+        pieces, characters = len(texts), sum(map(len, map(_TEXT, texts)))
+        for event in compress(events, map(not_, are_texts)):  # nearly all are texts
+            if isinstance(event, PIECES):
                 pieces += 1
                 characters += len(event.text)
             elif type(event) is UsageReported:

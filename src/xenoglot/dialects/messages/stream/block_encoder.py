@@ -142,6 +142,13 @@ class BlockEncoder:
         self._grew = True
         return self._framed + encode_json(text) + _AFTER
 
+    def frames(self, texts: Sequence[str]) -> bytes | None:
+        """Return the frames of such deltas for many texts; `None` for what cannot be so brief."""
+        if self._prefix is None or not all(texts):
+            return None
+        self._grew = True
+        return self._framed + (_AFTER + self._framed).join(map(encode_json, texts)) + _AFTER
+
     def grow(self, event: Event) -> Sequence[ServerSentEvent]:
         """Return what a delta makes."""
         match event:

@@ -71,6 +71,10 @@ class StreamEncoder:
         """Take a piece that is its text and nothing else; return its frame."""
         return None if piece.candidate or self._ended else self._blocks.frame(piece)
 
+    def frames(self, texts: Sequence[str], /) -> bytes | None:
+        """Take text deltas that are these texts and nothing else; return their frames."""
+        return None if self._ended else self._blocks.frames(texts)
+
     def close(self) -> Sequence[ServerSentEvent]:
         """Return the end of the message; without a `Finished` before it, an error."""
         if self._ended:
