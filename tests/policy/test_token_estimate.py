@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import pytest
 
+from xenoglot.model.content import Text
+from xenoglot.model.request import Message, Request
 from xenoglot.policy import token_estimate
-from xenoglot.policy.token_estimate import bytes_tokens, text_tokens
+from xenoglot.policy.token_estimate import bytes_tokens, estimate, text_tokens
 
 
 class Sample(NamedTuple):
@@ -122,6 +124,16 @@ def test_the_cost_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     for size in (10, 32_768, 100_000, 10_000_000):
         bytes_tokens(b"word " * (size // 5))
     assert looked == [10, 32_765, 32_768, 32_768]
+
+
+def test_long_texts_of_one_length_and_with_the_same_ends_are_told_apart() -> None:
+    end = "word " * 20
+    texts = [f"{end}{middle}{end}" for middle in ("word " * 400, "7 + 3 = " * 250, "x" * 2000)]
+    assert len({*map(len, texts)}) == 1
+    asked = [Request(model="m", messages=(Message(role="user", content=(Text(text=text),)),)) for text in texts]
+    found = [estimate(request) for request in asked]
+    assert len({*found}) == len(texts)
+    assert [estimate(request) for request in reversed(asked)] == found[::-1]
 
 
 def test_no_text_has_no_tokens() -> None:

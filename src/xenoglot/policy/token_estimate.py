@@ -72,6 +72,9 @@ _MOST_NEW = _PROMPT_SAMPLES * _PROMPT_SAMPLE
 """Bytes of new text that are counted in a prompt; longer new text is sampled."""
 _MOST_KNOWN = 16_384
 
+_MOST_HASHED, _END, _STRIDE = 512, 64, 61
+"""Characters of a text that is hashed whole; of a longer one its length, its ends and each 61st character are."""
+
 _known: dict[int, int] = {}
 """Estimates by the hash of their text, no texts: each request of a conversation brings all earlier turns again."""
 
@@ -150,7 +153,17 @@ def estimate(request: Request) -> int:
     texts: list[str] = []
     tokens = MESSAGE_TOKENS * len(request.messages)
     for message in request.messages:
-        tokens += _parts(message.content, texts)
+        for part in message.content:
+            kind = type(part)
+            if kind is Text:
+                texts.append(part.text)  # type: ignore[union-attr,arg-type]
+            elif kind is ToolCall:
+                texts += (part.name, part.arguments)  # type: ignore[union-attr,arg-type]
+                tokens += TOOL_TOKENS
+            elif kind is ToolResult:
+                tokens += TOOL_TOKENS + _parts(part.content, texts)  # type: ignore[union-attr]
+            else:
+                tokens += _part(part, texts)
     for tool in request.tools:
         tokens += _tool(tool, texts)
     if request.prompt is not None:
@@ -164,12 +177,20 @@ def estimate_part(part: Part) -> int:
     return _part(part, texts) + sum(map(text_tokens, texts))
 
 
+def _key(text: str) -> int:
+    """Return the key of a long text: hashing all of it would cost more than counting a sample."""
+    return hash((len(text), text[:_END], text[-_END:], text[::_STRIDE]))
+
+
 def _all_tokens(texts: list[str]) -> int:
     """Return about how many tokens `texts` are; those that were seen before are looked up."""
+    keys = [hash(text) if len(text) <= _MOST_HASHED else _key(text) for text in texts]
+    looked_up = [*map(_known.get, keys)]
+    if None not in looked_up:
+        return sum(looked_up)  # type: ignore[arg-type]  # as was seen
     tokens = counted = 0
     rest: list[str] = []
-    for text in texts:
-        key = hash(text)
+    for text, key in zip(texts, keys):  # noqa: B905  each text has one
         known = _known.get(key)
         if known is None:
             if counted >= _MOST_NEW:

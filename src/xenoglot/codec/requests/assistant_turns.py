@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -55,13 +56,11 @@ def join_assistant_turns(messages: Sequence[Message], losses: Losses, dialect: s
     return joined, losses.moved(places)
 
 
+_role = attrgetter("role")
+
+
 def _has_neighbours(messages: Sequence[Message]) -> bool:
-    before = ""
-    for message in messages:
-        if message.role == "assistant" == before:
-            return True
-        before = message.role
-    return False
+    return "assistant assistant" in " ".join(map(_role, messages))
 
 
 def _runs(messages: Sequence[Message]) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from string import ascii_letters, digits
@@ -203,9 +203,11 @@ def paired(messages: Iterable[JSONObject], pairing: Pairing) -> Iterator[JSONObj
             held.append(message)
             stray = []
         else:
-            yield from _closing(waiting, [*held, *stray], pairing)
-            held, stray = [], []
-            waiting = Counter(pairing.calls(message))
+            if waiting or held or stray:
+                yield from _closing(waiting, [*held, *stray], pairing)
+                held, stray, waiting = [], [], {}
+            for called in pairing.calls(message):
+                waiting[called] = waiting.get(called, 0) + 1
             yield message
     yield from _closing(waiting, [*held, *stray], pairing)
 

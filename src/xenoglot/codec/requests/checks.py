@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.errors import WireError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.reader import Reader
     from xenoglot.model.content import Part, Source
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Request
+    from xenoglot.model.request import Message, Request
 
 
 SCHEMES: Final = ("https", "http", "gs", "s3")
@@ -23,7 +24,7 @@ SCHEMES: Final = ("https", "http", "gs", "s3")
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_= \t\r\n"
 """Both alphabets of RFC 4648, and what may stand between the lines."""
 
-_MEDIA: Final = (Image, File, Audio)
+_MEDIA: Final = frozenset({Image, File, Audio})
 
 _AUDIO_FORMATS: Final = {
     "mpeg": "mp3",
@@ -66,10 +67,11 @@ def check_media(request: Request, body: JSON = None) -> None:
     Raises:
         WireError: a URL with a scheme that no server fetches, data that is not base64, or empty data.
     """
+    if not _holds(request.messages):
+        return
     try:
         for index, message in enumerate(request.messages):
-            if _holds(message.content):
-                _check(message.content, f"$.messages[{index}].content")
+            _check(message.content, f"$.messages[{index}].content")
     except _MediaError as error:
         raise WireError(_path_in(body, error.given) or error.path, error.problem) from None
 
@@ -88,13 +90,22 @@ def _path_in(body: JSON, given: str) -> str | None:
     return None
 
 
-def _holds(parts: Iterable[Part]) -> bool:
-    """Whether there is a medium in `parts`: in most messages there is none, and no path to it is made."""
-    for part in parts:
-        kind = type(part)
-        if kind in _MEDIA or (kind is ToolResult and _holds(part.content)):  # type: ignore[union-attr]
-            return True
-    return False
+def _holds(messages: Iterable[Message]) -> bool:
+    """Whether there is a medium in `messages`: in most requests there is none, and no path to it is made."""
+    kinds = {type(part) for message in messages for part in message.content}
+    if not _MEDIA.isdisjoint(kinds):
+        return True
+    if ToolResult not in kinds:
+        return False
+    return not _MEDIA.isdisjoint(
+        {
+            type(inner)
+            for message in messages
+            for part in message.content
+            if type(part) is ToolResult
+            for inner in part.content
+        }
+    )
 
 
 def _check(parts: Iterable[Part], path: str) -> None:
@@ -191,6 +202,9 @@ def shown(value: float) -> str:
     return str(value) if -_WIDE < value < _WIDE else "a number beyond all bounds"
 
 
+_content = attrgetter("content")
+
+
 def bounded(request: Request, body: JSON = None) -> Request:
     """Return a request whose lists are within the limits and whose media can be used.
 
@@ -208,9 +222,9 @@ def bounded(request: Request, body: JSON = None) -> Request:
         raise _too_many("$.stop", sampling.stop, MOST_STOPS)
     if sampling.logit_bias is not None and len(sampling.logit_bias) > MOST_BIASES:
         raise _too_many("$.logit_bias", sampling.logit_bias, MOST_BIASES)
-    for index, message in enumerate(messages):
-        if len(message.content) > MOST_PARTS:
-            raise _too_many(f"$.messages[{index}]", message.content, MOST_PARTS)
+    if messages and max(map(len, map(_content, messages))) > MOST_PARTS:
+        index, parts = next((index, one.content) for index, one in enumerate(messages) if len(one.content) > MOST_PARTS)
+        raise _too_many(f"$.messages[{index}]", parts, MOST_PARTS)
     check_media(request, body)
     return request
 

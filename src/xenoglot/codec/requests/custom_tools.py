@@ -49,11 +49,12 @@ def _has_custom(request: Request) -> bool:
     for tool in request.tools:
         if isinstance(tool, Tool) and tool.kind == "custom":
             return True
-    for message in request.messages:
-        for part in message.content:
-            if type(part) in _CALLS and part.kind == "custom":  # type: ignore[union-attr]
-                return True
-    return False
+    return "custom" in {
+        part.kind  # type: ignore[union-attr]
+        for message in request.messages
+        for part in message.content
+        if type(part) in _CALLS
+    }
 
 
 def _wrap_tool(tool: Tool | Opaque, where: str, losses: Losses) -> Tool | Opaque:

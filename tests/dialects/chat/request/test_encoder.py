@@ -1,6 +1,8 @@
 """Requests of others, written for chat servers: what is sent, and what is lost."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.dialects.chat.wire import encoded, message_of
@@ -8,6 +10,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.custom_tools import PARAMETERS
 from xenoglot.codec.target import Target
 from xenoglot.dialects.chat import CHAT
+from xenoglot.dialects.chat.request import message_encoder
 from xenoglot.dialects.chat.request.message_encoder import MISSING_RESULT
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
@@ -792,3 +795,24 @@ def test_whoever_wants_usage_at_home_says_so() -> None:
 def test_calls_of_a_kind_to_come_may_have_no_id(call: JSONObject) -> None:
     turns = (message_of("user", Text(text="Hi")), message_of("assistant", Opaque(dialect="chat", data=call)))
     assert CHAT.encode_request(Request(model="m", messages=turns), Losses(), Target())["messages"]
+
+
+IDS = st.sampled_from(["a", "b", "c"])
+TURNS = st.one_of(
+    st.builds(
+        lambda ids: message_of("assistant", *(ToolCall(id=one, name="f", arguments="{}") for one in ids)),
+        st.lists(IDS, min_size=1, max_size=3),
+    ),
+    st.builds(lambda one: message_of("tool", ToolResult(call_id=one, content=(Text(text="done"),))), IDS),
+    st.sampled_from([message_of("user", "Hi"), message_of("assistant", "Hello"), message_of("system", "Be brief")]),
+)
+
+
+@given(st.lists(TURNS, max_size=8))
+def test_a_history_whose_calls_have_their_results_is_not_changed(turns: list[Message]) -> None:
+    """The look that most histories get finds no other messages than the pairing of calls and results does."""
+    request = Request(model="m", messages=tuple(turns))
+    found = encoded(request)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_encoder, "_is_paired", lambda _: False)
+        assert encoded(request) == found

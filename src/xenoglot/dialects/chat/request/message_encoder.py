@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 
+MOST_CALLS = 64
+"""Calls of a turn whose results are looked for one by one."""
+
 MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 """The answer written for a call that the history leaves without one: servers refuse such a history (pitfall-44)."""
 
@@ -61,7 +64,7 @@ class MessageEncoder:
                 self._messages += plain
         if self._media:
             self._user([], "$.messages", Message(role="user"))
-        if self._crossing.home or not any(map(_has_tools, self._messages)):
+        if self._crossing.home or _is_paired(self._messages):
             return self._messages
         pairing = Pairing(calls=_called, answers=_answers, missing=self._missing, told=self._told, late=self._late)
         return list(paired(self._messages, pairing))
@@ -250,8 +253,22 @@ class MessageEncoder:
         return {"role": "tool", "tool_call_id": call_id, "content": MISSING_RESULT}
 
 
-def _has_tools(message: JSONObject) -> bool:
-    return "tool_calls" in message or message["role"] == "tool"
+def _is_paired(messages: Sequence[JSONObject]) -> bool:
+    """Whether the results of all calls follow them at once, one for each: then `paired` changes nothing."""
+    waiting: list[JSON] = []
+    for message in messages:
+        if message["role"] == "tool":
+            call_id = message["tool_call_id"]
+            if call_id not in waiting:
+                return False
+            waiting.remove(call_id)
+        elif waiting:
+            return False
+        elif message.get("tool_calls"):
+            waiting = [call.get("id") for call in message["tool_calls"]]
+            if len(waiting) > MOST_CALLS:
+                return False
+    return not waiting
 
 
 def _called(message: JSONObject) -> Iterable[str]:

@@ -51,7 +51,9 @@ def plain_message(item: JSON) -> Message | None:
         return None
     parts: list[Part] = []
     for block in content:
-        part = _plain_part(block)
+        kind = block.get("type") if type(block) is dict else None
+        read = _READERS.get(kind) if type(kind) is str else None
+        part = None if read is None else read(block)
         if part is None:
             return None
         parts.append(part)
@@ -161,14 +163,6 @@ class PlainWriter(Struct, frozen=True):
 
     def _keeps_name(self, name: str) -> bool:
         return self.name_limit is None or fit(name, self.name_limit) == name
-
-
-def _plain_part(block: JSON) -> Part | None:
-    if type(block) is not dict:
-        return None
-    kind = block.get("type")
-    read = _READERS.get(kind) if type(kind) is str else None
-    return None if read is None else read(block)
 
 
 def _read_call(block: JSONObject) -> Part | None:
