@@ -108,6 +108,10 @@ TABLE = Fields(
             id="first-counts",
         ),
         pytest.param({"max_new": None, "max_tokens": 5}, {"limit": 5}, {"max_new": None}, {}, id="null-first"),
+        pytest.param({"max_new": 5}, {"limit": 5}, {}, {"limit": "max_new"}, id="an-unusual-name"),
+        pytest.param({"max_tokens": 5.0}, {"limit": 5}, {}, {}, id="a-whole-number-with-a-point"),
+        pytest.param({"temperature": 0.0, "max_tokens": 1}, {"heat": 0.0, "limit": 1}, {}, {}, id="least"),
+        pytest.param({"temperature": 2.0}, {"heat": 2.0}, {}, {}, id="most"),
     ],
 )
 def test_reading(body: JSONObject, read: JSONObject, left: JSONObject, form: JSONObject) -> None:
@@ -121,6 +125,8 @@ def test_reading(body: JSONObject, read: JSONObject, left: JSONObject, form: JSO
     [
         pytest.param({"temperature": "warm"}, "$.temperature: expected number, got str", id="type"),
         pytest.param({"temperature": 3}, "$.temperature: must be between 0 and 2", id="range"),
+        pytest.param({"temperature": 2.5}, "$.temperature: must be between 0 and 2", id="range-of-floats"),
+        pytest.param({"max_tokens": True}, "$.max_tokens: expected int, got bool", id="bool-is-no-int"),
         pytest.param({"max_new": 0}, "$.max_new: must be at least 1", id="least-alone"),
         pytest.param({"stop": ["a", 1]}, "$.stop[1]: expected str, got int", id="item"),
     ],

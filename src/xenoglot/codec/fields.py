@@ -11,7 +11,10 @@ if a field is set.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from operator import attrgetter
+from functools import partial
+from itertools import compress
+from math import inf
+from operator import attrgetter, is_not
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -55,6 +58,9 @@ Write: TypeAlias = Callable[[Any, JSONObject, EncodeContext], JSON]
 
 OutOfRange: TypeAlias = Callable[[float, float, float | None], str]
 """The problem of a number that is out of its range, from the number and the range."""
+
+
+_is_set: Final = partial(is_not, None)
 
 
 class FieldTexts(NamedTuple):
@@ -128,11 +134,20 @@ def count(name: str, *keys: str) -> Field:
 
 
 class _Reading(NamedTuple):
-    """How the field under one key is read: `takes` are all its names in order if it has several."""
+    """How the field under one key is read: `takes` are all its names in order if it has several.
+
+    A value of the type `plain`, from `low` to `high`, is taken as it is, if the body has none of the `others`, which
+    are the other names of the field. `unusual` says that the form notes the name.
+    """
 
     name: str
     take: Read
     takes: tuple[tuple[str, Read], ...]
+    plain: type | None
+    low: float
+    high: float
+    others: frozenset[str]
+    unusual: bool
 
 
 class _Writing(NamedTuple):
@@ -208,8 +223,15 @@ class Fields:
             return {}
         found: JSONObject = {}
         for key in [key for key in left if key in readings]:
-            name, take, takes = readings[key]
-            if name in found or left.get(key) is None:
+            name, take, takes, plain, low, high, others, unusual = readings[key]
+            value: JSON = left.get(key)
+            if name in found or value is None:
+                continue
+            if type(value) is plain and low <= value <= high and others.isdisjoint(left):  # type: ignore[operator]
+                found[name] = value
+                if unusual:
+                    form[name] = key
+                del left[key]
                 continue
             value = _first(takes, reader, form) if takes else take(reader, key, form)
             if value is not None:
@@ -226,9 +248,8 @@ class Fields:
         given = self._written(value)
         if given == self._nothing:
             return
-        for row, key, one in zip(self._writings, self._plain, given):  # noqa: B905  each has one item for each row
-            if one is None:
-                continue
+        rows = zip(self._writings, self._plain, given)  # noqa: B905  each has one item for each row
+        for row, key, one in compress(rows, map(_is_set, given)):
             if key:
                 body[key] = one
             else:
@@ -236,9 +257,8 @@ class Fields:
 
     def write_plain(self, value: Struct, body: JSONObject) -> None:
         """Write the fields of the table that are set into `body` as they are: no row has a writer or several names."""
-        for key, one in zip(self._plain, self._written(value)):  # noqa: B905  both have one item for each row
-            if one is not None:
-                body[key] = one
+        given = self._written(value)
+        body.update(compress(zip(self._plain, given), map(_is_set, given)))  # noqa: B905  both have one item for each row
 
     def _write(self, row: _Writing, given: JSON, body: JSONObject, form: JSONObject, context: EncodeContext) -> None:
         name, key, spelled, server_key, when, write, neutral = row
@@ -288,8 +308,22 @@ def _readings(row: Field, out_of_range: OutOfRange) -> Iterator[tuple[str, _Read
     names = row.names()
     usual = row.written or names[0]
     takes = tuple((key, take if key == usual else _noted(row.name, take)) for key in names)
+    number = row.read is None and row.kind in (int, float) and row.low is not None
+    low, high = row.low or 0, inf if row.high is None else row.high
     for key, taking in takes:
-        yield key, _Reading(row.name, taking, takes if len(names) > 1 else ())
+        yield (
+            key,
+            _Reading(
+                row.name,
+                taking,
+                takes if len(names) > 1 else (),
+                row.kind if number else None,
+                low,
+                high,
+                frozenset(names) - {key},
+                key != usual,
+            ),
+        )
 
 
 def _first(takes: tuple[tuple[str, Read], ...], reader: Reader, form: JSONObject) -> JSON:

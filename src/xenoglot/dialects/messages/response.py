@@ -146,7 +146,7 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
     }
     body = with_rest(body, candidate.extra, "$.candidates[0]", losses)
     body = with_rest(body, response.extra, "$", losses)
-    return {key: value for key, value in body.items() if key not in absent}
+    return {key: value for key, value in body.items() if key not in absent} if absent else body
 
 
 def encode_head(answer_id: str | None, model: str) -> JSONObject:

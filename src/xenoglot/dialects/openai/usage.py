@@ -54,7 +54,8 @@ USAGE: Final = Fields(
     ),
 )
 
-_STANDARD = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETAILS})
+_NO_DETAILS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+_STANDARD = _NO_DETAILS | _DETAILS.keys()
 _USUAL = 2**53
 """Counts below this are counts beyond doubt."""
 
@@ -74,6 +75,8 @@ def _plain_usage(value: JSONObject, dialect: str) -> Usage | None:
     given, made, total = value.get("prompt_tokens"), value.get("completion_tokens"), value.get("total_tokens")
     if not (_is_count(given) and _is_count(made) and type(total) is int and total == given + made):
         return None
+    if _NO_DETAILS.issuperset(value) and None not in value.values():
+        return Usage(input_tokens=given, output_tokens=made)
     counts: dict[str, int] = {}
     fields: JSONObject = {key: None for key in value if value[key] is None}
     form: JSONObject = {}

@@ -43,7 +43,9 @@ def plain_response(body: JSON) -> Response | None:
         return None
     if not ((usage is None or type(usage) is dict) and (tier is None or type(tier) is str)):
         return None
-    rest = {key: value for key, value in body.items() if value is None or key not in _TAKEN}
+    rest: JSONObject = {}
+    if None in body.values() or not _TAKEN.issuperset(body):
+        rest = {key: value for key, value in body.items() if value is None or key not in _TAKEN}
     return Response(
         id=answer_id,
         model=model,

@@ -34,9 +34,13 @@ def plain_message(item: JSON) -> Message | None:
     """Return a message of words, calls of functions or a result in words; `None` if it is or says anything else."""
     if type(item) is not dict:
         return None
-    role = item.get("role")
+    role, content = item.get("role"), item.get("content")
     read = _READERS.get(role) if type(role) is str else None
-    return None if read is None else read(item)
+    if read is None:
+        return None
+    if type(content) is str and content and len(item) == _PAIR and role != "tool":  # nearly all
+        return Message(role=role, content=(Text(text=content),))  # type: ignore[arg-type]  # one of the readers'
+    return read(item)
 
 
 @shortcut("messages")
@@ -70,8 +74,6 @@ def _read_words(role: Role) -> Callable[[JSONObject], Message | None]:
         content = item.get("content")
         if len(item) != _PAIR:
             return None
-        if type(content) is str and content:
-            return Message(role=role, content=(Text(text=content),))
         parts = bare_texts(content) if type(content) is list else None
         return None if parts is None else Message(role=role, content=parts, extra=_LISTED)
 

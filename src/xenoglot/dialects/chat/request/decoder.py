@@ -32,9 +32,13 @@ def decode_messages(reader: Reader) -> tuple[Message, ...]:
     Raises:
         WireError: a message has no role we know, or lacks what its role needs.
     """
+    items = reader.need("messages", list)
+    plain = [plain_message(item) for item in items]
+    if None not in plain:  # nearly always
+        return tuple(plain)  # type: ignore[arg-type]  # as was seen
     path = reader.at("messages")
     before = MessageHistory()
-    for index, item in enumerate(reader.need("messages", list)):
+    for index, item in enumerate(items):
         message = plain_message(item) or _decode_message(Reader(item, f"{path}[{index}]"), before)
         before.messages.append(message)
     return tuple(before.messages)
