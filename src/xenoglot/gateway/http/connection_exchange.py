@@ -353,9 +353,12 @@ class ConnectionExchange:
         self._connection.send(data)
 
 
+_FIELD: Final = ": ".join
+
+
 def render_fields(headers: Sequence[tuple[str, str]]) -> str:
     """Return the lines of `headers`; nothing in a value can end its line, or be more than visible ASCII (C22)."""
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    lines = "\r\n".join([*map(_FIELD, headers), ""])
     if (
         len(lines) <= LONGEST_HEADER
         and lines.isascii()

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import sys
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -65,13 +64,18 @@ class LineHandler(logging.StreamHandler[TextIO]):
         """Write what was put here. A log that cannot be written costs nobody an answer."""
         self._due = None  # first: what another thread puts here from now on has itself written
         lines: list[bytes] = []
-        with suppress(IndexError):
-            while True:
+        try:
+            while self._lines:
                 lines.append(self._lines.popleft())
-        with suppress(OSError, ValueError):  # ValueError: stderr is closed
+        except IndexError:  # another thread took the last
+            pass
+        try:  # for each request: `suppress` would cost as much as all the rest
             if lines:
                 self._write(lines)
-            super().flush()
+            else:
+                super().flush()
+        except (OSError, ValueError):  # ValueError: stderr is closed
+            pass
 
     def close(self) -> None:
         """Write what is left, and no more."""
@@ -89,6 +93,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
         if isinstance(self.formatter, RedactionFormatter):
             text = self.formatter.redact(text)
         self.stream.write(text)
+        self.stream.flush()
 
 
 def listener() -> LineHandler | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from xenoglot.backends.redaction import for_log
 from xenoglot.codec.framing.formats import Framing
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.codec.loss import Loss, divide, summary
+from xenoglot.codec.loss import Loss, Losses, divide, summary
 from xenoglot.errors import QUOTING
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.observability.access_log import ACCESS, listener
@@ -137,7 +137,7 @@ class RequestLog(Struct):
     """The spans of the request, where it is traced here."""
     operation: str | None = None
     """The name of the operation, if it is not an ordinary answer."""
-    losses: Iterable[Loss] = ()
+    losses: Losses | Sequence[Loss] = ()
     told: int = 0
     """How many of the losses the client knows of: they are only ever added to."""
     failure: FailureKind | None = None
@@ -236,6 +236,8 @@ class RequestLog(Struct):
 
     def tell_losses(self) -> str:
         """Return, once, what was lost since it was last told; nothing where nothing was."""
+        if not self.losses:
+            return ""
         news = tuple(islice(self.losses, self.told, None))
         self.told += len(news)
         return _shortened(news) if news else ""
@@ -464,7 +466,7 @@ def line(record: RequestLog, now: float, *, all_losses: bool = False) -> LogLine
         None if usage is None else _spent(usage),
         record.finish,
         record.failure,
-        [] if record.losses == () else _named(tuple(record.losses), all_losses=all_losses),
+        _named(tuple(record.losses), all_losses=all_losses) if record.losses else [],
         UNSET if record.failed_tries is None else record.failed_tries,
         UNSET if record.cost is None else LoggedCost(*record.cost),
     )
@@ -491,7 +493,7 @@ def _spent(usage: Usage) -> LoggedUsage:
 
 def loss_texts(record: RequestLog) -> list[str]:
     """Return the losses of a request as its line in the log has them, without the harmless ones."""
-    return [] if record.losses == () else _first(divide(tuple(record.losses))[0], MAX_LOSSES)
+    return _first(divide(tuple(record.losses))[0], MAX_LOSSES) if record.losses else []
 
 
 def _named(losses: tuple[Loss, ...], *, all_losses: bool) -> list[str]:
