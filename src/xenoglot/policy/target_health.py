@@ -34,21 +34,23 @@ SLOTS = 30
 class RollingCounter:
     """Counts of `kinds` kinds of things in the last `seconds`; a clock that steps back stands still here."""
 
-    __slots__ = ("_first", "_length", "_next", "_slots", "totals")
+    __slots__ = ("_first", "_length", "_next", "_slot", "_slots", "totals")
 
     def __init__(self, seconds: float, kinds: int) -> None:
         self.totals = [0] * kinds
         """What the window holds since `roll` was last called."""
         self._length = seconds / SLOTS
         self._slots: deque[tuple[int, list[int]]] = deque()
+        self._slot: list[int] = []
+        """The counts of the last slot."""
         self._first = self._next = 0.0
         """Start of the last slot and of the next one; until then no slot expires."""
 
     def add(self, now: float, kind: int) -> None:
         """Count one thing of `kind` at `now`, in seconds of any clock."""
-        if not self._slots or not self._first <= now < self._next:
+        if not self._first <= now < self._next:
             self._begin_slot(now)
-        self._slots[-1][1][kind] += 1
+        self._slot[kind] += 1
         self.totals[kind] += 1
 
     def _begin_slot(self, now: float) -> None:
@@ -56,6 +58,7 @@ class RollingCounter:
         slot = self.roll(now)
         if not self._slots or self._slots[-1][0] != slot:
             self._slots.append((slot, [0] * len(self.totals)))
+        self._slot = self._slots[-1][1]
         self._first, self._next = slot * self._length, (slot + 1) * self._length
 
     def roll(self, now: float) -> int:
@@ -66,6 +69,8 @@ class RollingCounter:
         while self._slots and self._slots[0][0] <= slot - SLOTS:
             for kind, count in enumerate(self._slots.popleft()[1]):
                 self.totals[kind] -= count
+        if not self._slots:
+            self._first = self._next = 0.0
         return slot
 
     def clear(self) -> None:

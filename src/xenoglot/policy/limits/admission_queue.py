@@ -177,7 +177,7 @@ class AdmissionQueue:
         """Release a reservation as `UsageLedger.release` does; return the entries that were admitted by that."""
         if not self.ledger.release(taken, used, now, asked=asked) or not self._queue:
             return []
-        return self._admit(now, [scope.name for scope in taken.scopes])
+        return self._admit(now, [room.scope.name for room in taken.rooms])
 
     def cancel(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Want in no more: what came in the meantime is given back."""

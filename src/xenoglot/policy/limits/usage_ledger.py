@@ -78,11 +78,12 @@ class WindowUsage:
             self._expire(now)
         latest, entries = self._latest, self._entries
         self._used += amount
-        if self._grain and entries and latest - entries[-1].since < self._grain:
+        if self._grain and entries:
             last = entries[-1]
-            last.at = latest
-            last.amount += amount
-            return last
+            if latest - last.since < self._grain:
+                last.at = latest
+                last.amount += amount
+                return last
         last = WindowEntry(latest, latest, amount)
         if amount:
             entries.append(last)
@@ -162,7 +163,7 @@ class Shortage(Struct, frozen=True):
 class ScopeReservation(Struct, eq=False):
     """What one request holds: a place in each scope, a use of each window of requests, `tokens` of each of tokens."""
 
-    scopes: tuple[Scope, ...]
+    rooms: Sequence[ScopeUsage]
     tokens: int
     since: float
     uses: Sequence[tuple[WindowUsage, WindowEntry]]
@@ -232,24 +233,24 @@ class UsageLedger:
         for room in rooms:
             if room.shortage(tokens, now) is not None:
                 return None
-        return self._reserve(scopes, rooms, tokens, now)
+        return self._reserve(rooms, tokens, now)
 
     def reserve(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation:
         """Reserve in all scopes, even without capacity."""
-        return self._reserve(scopes, [self._usage(scope) for scope in scopes], tokens, now)
+        return self._reserve([self._usage(scope) for scope in scopes], tokens, now)
 
-    def _reserve(
-        self, scopes: Sequence[Scope], rooms: Sequence[ScopeUsage], tokens: int, now: float
-    ) -> ScopeReservation:
+    def _reserve(self, rooms: Sequence[ScopeUsage], tokens: int, now: float) -> ScopeReservation:
         uses: list[tuple[WindowUsage, WindowEntry]] = []
         reserved: list[tuple[WindowUsage, WindowEntry]] = []
         for room in rooms:
             room.slots_used += 1
-            uses += [(log, log.add(now, 1)) for log in room.requests]
-            reserved += [(log, log.add(now, tokens)) for log in room.tokens]
+            for log in room.requests:
+                uses.append((log, log.add(now, 1)))  # noqa: PERF401  mostly one: a comprehension costs as much again
+            for log in room.tokens:
+                reserved.append((log, log.add(now, tokens)))  # noqa: PERF401  as above
         if len(self._scopes) >= self._sweep_at:
             self._sweep(now)
-        return ScopeReservation(tuple(scopes), tokens, now, uses, reserved)
+        return ScopeReservation(rooms, tokens, now, uses, reserved)
 
     def release(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> bool:
         """Release it, once: the tokens that were not `used`, and the request if no upstream was `asked`.
@@ -259,8 +260,7 @@ class UsageLedger:
         if not taken.active:
             return False
         taken.active = False
-        for scope in taken.scopes:
-            room = self._usage(scope)
+        for room in taken.rooms:
             room.slots_used = max(0, room.slots_used - 1)
             room.mean_slot_seconds += SMOOTHING * (now - taken.since - room.mean_slot_seconds)
             room.closed = None  # whoever shut it may see it differently now
