@@ -43,7 +43,7 @@ enabled = false
 
 CONFIG: Final = """
 [server]
-ping_interval = 0.5
+ping_interval = {ping}
 [keys]
 env = ["CLIENT_KEY"]
 {upstreams}
@@ -107,11 +107,17 @@ class Day(Struct, frozen=True):
 
 @contextmanager
 def day(
-    folder: Path, dialect: str, *rules: tuple[ScriptRule, ...], more: str = "", door: Door = "open"
+    folder: Path,
+    dialect: str,
+    *rules: tuple[ScriptRule, ...],
+    more: str = "",
+    door: Door = "open",
+    ping: float = 0.5,
 ) -> Iterator[Day]:
     """Give a day with an upstream for each of `rules`.
 
-    `more` is what the file says of each beside; `door` is that of the first of them.
+    `more` is added to the table of each; `door` is that of the first of them; `ping` is the interval of heartbeats. A
+    stream that begins with one has the status 200 whatever happens next, so a test of statuses sets a long one.
     """
     with ExitStack() as exits:
         first, *others = rules
@@ -122,7 +128,7 @@ def day(
         tables = [UPSTREAM.format(name=name, dialect=dialect, url=one.url, more=more) for name, one in named.items()]
         targets = ", ".join(f'{{ upstream = "{name}" }}' for name in named)
         config = folder / "xenoglot.toml"
-        config.write_text(CONFIG.format(upstreams="".join(tables), targets=targets))
+        config.write_text(CONFIG.format(ping=ping, upstreams="".join(tables), targets=targets))
         keys = {"CLIENT_KEY": KEY, "UPSTREAM_KEY": "upstream-key"}
         served = exits.enter_context(gateway(folder, "--config", str(config), **keys))
         home, work = furnished(folder)

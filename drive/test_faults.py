@@ -174,7 +174,7 @@ FUTILE_TO_AN_AGENT = {
 def test_a_fault_that_lasts(tmp_path: Path, case: str) -> None:
     """What is in vain is not tried again; and our key that is refused is never told as the client's."""
     client, status, lines = FUTILE_TO_AN_AGENT[case]
-    with day(tmp_path, "chat", ever(refusal("chat", status)), more=NEVER_OPEN) as bad:
+    with day(tmp_path, "chat", ever(refusal("chat", status)), more=NEVER_OPEN, ping=600) as bad:
         turn = bad.turn(client)
         assert turn.lines == lines
         assert bad.asked() == [turn.tries]
@@ -183,7 +183,7 @@ def test_a_fault_that_lasts(tmp_path: Path, case: str) -> None:
 
 def test_codex_makes_no_storm(tmp_path: Path) -> None:
     """K01: it ignores `x-should-retry`; what it sends in vain is at most tried as often again as the budget has it."""
-    with day(tmp_path, "chat", ever(refusal("chat", 500)), more=NEVER_OPEN) as bad:
+    with day(tmp_path, "chat", ever(refusal("chat", 500)), more=NEVER_OPEN, ping=600) as bad:
         turn = bad.turn("codex")
         assert {replace(line, tries=1) for line in turn.lines} == {Line(500, failure="internal")}
         assert bad.asked() == [turn.tries]
