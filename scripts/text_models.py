@@ -26,7 +26,7 @@ VECTORS = ROOT / "tests" / "vectors" / "text"
 
 BEGIN, END = "<!-- made by `make text-models`: begin -->\n", "<!-- made by `make text-models`: end -->\n"
 AGREEMENT, AGREEMENT_END = BEGIN.replace("begin", "agreement"), END.replace("end", "end of agreement")
-SERVERS = ("vLLM", "SGLang", "llama.cpp", "Ollama", "SMG", "maker")
+SERVERS = ("vLLM", "SGLang", "llama.cpp", "Ollama", "OpenVINO", "SMG", "maker")
 UNSAID = "-"
 
 

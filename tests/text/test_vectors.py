@@ -13,7 +13,7 @@ from xenoglot.text.json.repair import repaired
 ALL: Final = list(names())
 ROWS: Final = sorted({row for row, _ in ALL})
 SOURCES: Final = ("https://", "F-", "L-", "R")
-SERVERS: Final = {"vLLM", "SGLang", "llama.cpp", "Ollama", "SMG", "maker"}
+SERVERS: Final = {"vLLM", "SGLang", "llama.cpp", "Ollama", "OpenVINO", "SMG", "maker"}
 CUT_OFF: Final = frozenset({"cut_off", "cut_off_arguments"})
 REQUIRED: Final = ("plain", "two_calls", "prose_around", "marker_in_string", "malformed", "undeclared", "no_arguments")
 EXEMPT: Final = frozenset(("think", case) for case in (*REQUIRED, "cut_off"))  # thoughts alone: no form of calls

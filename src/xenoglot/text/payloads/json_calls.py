@@ -182,7 +182,7 @@ class Named(Struct, frozen=True, kw_only=True):
     Each of them may have several spellings. Between name and `infix` may stand `mark` with an id behind it. Where there
     is no `infix`, the name ends where a blank or the object begins. `spelled` is how a name is written, of the call
     that is `{number}` from 0 on; a name that has a number is so spelled, and is the id of the call. `space` ends a
-    namespace, or a name for people, that may stand before the name.
+    namespace, or a name for people, that may stand before the name. `void` in place of the object: it has no arguments.
     """
 
     prefix: tuple[str, ...] = ()
@@ -191,6 +191,7 @@ class Named(Struct, frozen=True, kw_only=True):
     mark: tuple[str, ...] = ()
     spelled: str = _PLAIN
     space: str = ""
+    void: tuple[str, ...] = ()
     starts: str = ""
 
     def read(self, section: ParserInput, /) -> Reading:
@@ -205,7 +206,7 @@ class Named(Struct, frozen=True, kw_only=True):
         if (yield from section.accept(self.mark)):
             call.id = yield from self._name(section)
         yield from section.expect(self.infix)
-        if self._bare(section):
+        if self._bare(section) or (yield from section.accept(self.void)):
             call.tell()
             section.complete()
         else:

@@ -89,7 +89,7 @@ _MISTRAL: Final = Syntax(
         *("open-mixtral*", "mathstral*", "voxtral*", "labs-*stral*", "mamba-codestral*"),
     ),
     calls=(
-        CallSyntax(open=_MISTRAL_OPEN, joint="", payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",))),
+        CallSyntax(open=_MISTRAL_OPEN, joint="", payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",), void=("</s>",))),
         CallSyntax(open=_MISTRAL_OPEN, close=("[/TOOL_CALLS]",), payload=JSONCalls(listed=True, ids=("id",))),
         CallSyntax(open=_MISTRAL_OPEN, payload=Named()),
     ),
