@@ -41,8 +41,8 @@ class Keyed(Struct, frozen=True, kw_only=True):
     """`prefix` name, then an object as in JSON, but that keys are bare and strings between `quote`s.
 
     Keys in quotes, and strings in those of JSON or none at all, are read too; so are parentheses in place of the
-    braces or around them, a prefix without its word (`:`), a string that only ends in its quote, one between single
-    quotes, and one as the last value whose closing quote is missing.
+    braces or around them, a prefix without its word (`:`) or after a colon, a string that only ends in its quote, one
+    between single quotes, and one as the last value whose closing quote is missing.
     """
 
     quote: str
@@ -52,7 +52,8 @@ class Keyed(Struct, frozen=True, kw_only=True):
     def read(self, section: ParserInput, /) -> Reading:
         """Read one call."""
         section.begin()
-        yield from section.expect((self.prefix, self.prefix[-1:]))
+        if self.prefix:
+            yield from section.expect((self.prefix, f":{self.prefix}", self.prefix[-1:]))
         name = yield from word(section, _NAME)
         opened = yield from section.expect(("{", "({", "("))
         section.name(name)

@@ -74,7 +74,10 @@ _GEMMA: Final = (
         name="gemma4",
         title="Gemma 4",
         source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/gemma4.jinja",
-        note="Strings stand between tokens of their own. Now and then a token is written twice or left out.",
+        note=(
+            "Strings stand between tokens of their own. Now and then a token is written twice or left out: a line that "
+            "begins with `call:` and a declared tool is a call."
+        ),
         models=("*gemma-4*", "gemma4*"),
         calls=(
             CallSyntax(
@@ -83,6 +86,16 @@ _GEMMA: Final = (
                 joint="",
                 payload=Keyed(quote='<|"|>'),
             ),
+        ),
+        slips=tuple(
+            CallSyntax(
+                open=(opening,),
+                close=("<tool_call|>", "</call>"),
+                payload=Keyed(quote='<|"|>', prefix=""),
+                place="line",
+                auto=False,
+            )
+            for opening in ("call:", "<call>")
         ),
         thoughts=(
             ReasoningSyntax(
