@@ -306,7 +306,7 @@ class _Call:
                 continue
             found, passed = yield from self._ending(closers, garbled, (*unclosed, *abrupt))
             if found is not None:
-                value.end()
+                value.end(cut=found in unclosed)
                 return found
             if passed:
                 value.add(passed)
@@ -428,13 +428,16 @@ class _Value:
             text = text[found.end() :] if found is not None else text
             self._trims = found is not None or self._trim != "line"
             self._fresh = self._trim == "blanks" and not text
-        tail = self._tail.search(text) if self._trims else None
+        tail = self._tail.search(text)
         if tail is None or tail.start() > 0 or self._trim == "line":
             self._release(text[: tail.start()] if tail is not None else text)
         if tail is not None:
             self._held.append(tail[0])
 
-    def end(self) -> None:
+    def end(self, *, cut: bool = False) -> None:
+        """Take the end of the value; where it is `cut`, the tag that follows has a line break before it."""
+        if not self._trims and not cut:
+            self._release("")
         self._emitter.end()
 
     def _release(self, text: str) -> None:
