@@ -148,6 +148,7 @@ def test_without_a_configuration_there_is_no_ledger(
     arguments: Sequence[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))  # other tests may have stored something
     assert main(arguments) == 2
     assert capsys.readouterr().err == (
         "xenoglot: there is no ledger (no configuration file is found): it needs the table [ledger]\n"

@@ -13,6 +13,7 @@ from xenoglot.gateway.config.ledger import LedgerSettings
 from xenoglot.gateway.ledger import recorder as recording
 from xenoglot.gateway.ledger.recorder import RequestRecorder
 from xenoglot.gateway.observability.request_log import RequestCost, RequestLog
+from xenoglot.gateway.observability.trace_context import TraceContext
 from xenoglot.model.response import Usage
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NOW = 1_000_000.0
+TRACE = "0af7651916cd43dd8448eb211c80319c"
 USED = Usage(input_tokens=10, output_tokens=2)
 
 
@@ -101,7 +103,7 @@ async def test_a_row_has_what_the_log_has(keeper: Keeper) -> None:
     recorder.add(
         record(
             1, backend="large", target="m1", tries=2, status=200, answered=0.25, stream=True, finish="stop",
-            cost=RequestCost(12, "USD", "own"), trace="t",
+            cost=RequestCost(12, "USD", "own"), trace_context=TraceContext(f"00-{TRACE}-b7ad6b7169203331-01"),
         ),
         1.5,
     )  # fmt: skip
@@ -109,6 +111,7 @@ async def test_a_row_has_what_the_log_has(keeper: Keeper) -> None:
     (row,) = await keeper.rows()
     assert (row.id, row.at, row.upstream_dialect, row.ttfb_ms, row.total_ms) == ("req_1", NOW - 1.5, "chat", 250, 1500)
     assert (row.input, row.output, row.cache_read, row.cost, row.currency) == (10, 2, None, 12, "USD")
+    assert row.trace == TRACE
     assert (recorder.written, recorder.dropped, recorder.waiting) == (1, 0, 0)
 
 
