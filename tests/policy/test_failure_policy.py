@@ -14,9 +14,9 @@ from xenoglot.policy.target_health import Retry
 BROKEN = FailureAction(retry_same=True, retry_other=True, blame="target")
 UNFIT = FailureAction(retry_same=False, retry_other=True, blame="target")
 KEY = FailureAction(retry_same=True, retry_other=True, blame="key")
-PASSING = FailureAction(retry_same=True, retry_other=True, blame="nobody")
-ELSEWHERE = FailureAction(retry_same=False, retry_other=True, blame="nobody")
-FINAL = FailureAction(retry_same=False, retry_other=False, blame="nobody")
+PASSING = FailureAction(retry_same=True, retry_other=True, blame="none")
+ELSEWHERE = FailureAction(retry_same=False, retry_other=True, blame="none")
+FINAL = FailureAction(retry_same=False, retry_other=False, blame="none")
 
 
 def upstream(cause: FailureCause, *, unsent: bool = False) -> Failure:

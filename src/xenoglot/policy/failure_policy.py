@@ -33,16 +33,16 @@ class FailureAction(Struct, frozen=True):
 
     retry_same: bool
     retry_other: bool
-    blame: Literal["nobody", "key", "target"]
+    blame: Literal["none", "key", "target"]
 
 
 _BROKEN = FailureAction(retry_same=True, retry_other=True, blame="target")
 _NOT_SUITED = FailureAction(retry_same=False, retry_other=True, blame="target")
 _REFUSED = FailureAction(retry_same=True, retry_other=True, blame="key")
-_TRANSIENT = FailureAction(retry_same=True, retry_other=True, blame="nobody")
-_FINAL = FailureAction(retry_same=False, retry_other=False, blame="nobody")
+_TRANSIENT = FailureAction(retry_same=True, retry_other=True, blame="none")
+_FINAL = FailureAction(retry_same=False, retry_other=False, blame="none")
 
-AT_CAPACITY = FailureAction(retry_same=False, retry_other=True, blame="nobody")
+AT_CAPACITY = FailureAction(retry_same=False, retry_other=True, blame="none")
 """What it means that our own limits let nothing more through to a target."""
 
 CAUSES: Mapping[FailureCause, FailureAction] = {
@@ -104,7 +104,7 @@ def judge(
     elif failure.cause in _MAY_HAVE_RUN:
         verdict = _after_send(failure, verdict, retry or Retry())
     if failure.non_retryable:  # it is this request that fails
-        return replace(verdict, retry_same=False, blame="nobody")
+        return replace(verdict, retry_same=False, blame="none")
     if verdict == _FINAL and failure.kind != "cancelled" and not reasons(failure).isdisjoint(fallback_on):
         return replace(verdict, retry_other=True)
     return verdict

@@ -59,7 +59,7 @@ async def test_findings_2_the_upstream_is_not_blamed() -> None:
         assert failure == Failure(
             kind="internal", message=WORDS, cause="exhausted", not_sent=True, operator_message=str(error)
         )
-        assert judge(failure).blame == "nobody"
+        assert judge(failure).blame == "none"
         async with await transport.send("POST", wire.url, [], b"{}") as reply:
             assert await reply.read() == b"ok"
 
