@@ -35,10 +35,10 @@ FORMATS = {
     "xai-responses-v1": Origin(dialect="responses", provider="xai"),
     "google-gemini-v1": Origin(dialect="gemini"),
 }
-"""Who sealed a detail, by its `format`; any other seal is this dialect's own."""
+"""The dialect of the server that sealed a detail, by its `format`; any other seal is of this dialect."""
 
 _OUR_FORMAT = "xenoglot:"
-"""With the name of a dialect after it, the `format` of a seal for which OpenRouter has none."""
+"""Prefix of a dialect's name: the `format` of a seal for which OpenRouter has none."""
 
 _KINDS = {
     "reasoning.text": {"text": "text", "signature": "signature"},
@@ -115,7 +115,7 @@ def decode_detail(item: JSON, path: str, key: str) -> Reasoning | Opaque:
 
 
 def encode_details(part: Reasoning | Opaque, index: int, where: str, losses: Losses) -> list[JSONObject]:
-    """Return the entries of a list that hold a thought: one as it came, or one for each side of it from `index` on."""
+    """Return the list entries of a reasoning part: one as it came, or one for each of its sides from `index` on."""
     if isinstance(part, Opaque):
         return [part.data[list_of(part)][0]]
     form, own = form_of(part.extra, NAME), own_fields(part.extra, where, losses)
@@ -140,19 +140,19 @@ def encode_details(part: Reasoning | Opaque, index: int, where: str, losses: Los
 
 
 def is_listed(part: Reasoning | Opaque) -> bool:
-    """Whether a thought needs an entry in a list: it came from one, or it is sealed."""
+    """Whether reasoning needs an entry in a list: it came from one, or it is sealed."""
     return isinstance(part, Opaque) or part.origin is not None or "list" in form_of(part.extra, NAME)
 
 
 def is_sealed(part: Reasoning) -> bool:
-    """Whether there is anything in the thought that only its maker can read or check."""
+    """Whether the reasoning has data that only the server that made it can read or check."""
     return part.signature is not None or part.encrypted is not None
 
 
 def answer_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], losses: Losses) -> JSONObject:
     """Return the reasoning of an answer: words for everyone, and a list for what must be brought back.
 
-    Behind a thought that others sealed, all are listed: their order is told nowhere else.
+    After reasoning that other servers sealed, all are listed: only the list has their order.
     """
     fields: JSONObject = {}
     if text := "".join(said(part) for _, part in parts):
@@ -199,7 +199,7 @@ def drop_seal(part: Reasoning, where: str, losses: Losses) -> Reasoning:
 
 
 def note_summary(part: Reasoning, where: str, losses: Losses) -> None:
-    """Note that what was told of a thought is written as the thought itself."""
+    """Record that the summary of reasoning is written as its text."""
     if part.summary is not None:
         losses.approximated(where, "summary", "written as the thought itself")
 
@@ -224,7 +224,7 @@ def _take_list(reader: Reader) -> list[Part]:
 
 
 def _names(parts: Sequence[tuple[str, Reasoning | Opaque]]) -> list[str]:
-    """Return the string fields that say the thoughts: those they came in, none, or the commonest."""
+    """Return the string fields for reasoning: those that it came in, none, or the most common one."""
     for _, part in parts:
         if "fields" in (form := _form(part)):
             fields: list[str] = form["fields"]
@@ -237,7 +237,7 @@ def _form(part: Reasoning | Opaque) -> JSONObject:
 
 
 def _with_fields(parts: list[Part], fields: list[str]) -> list[Part]:
-    """Note on the first thought of a list in which strings it was said again."""
+    """Record on the first entry of a list which string fields repeated it."""
     for place, part in enumerate(parts):
         if isinstance(part, Reasoning):
             extra = part.extra or Extra(dialect=NAME)
@@ -268,7 +268,7 @@ def _label(part: Reasoning) -> JSONObject:
 def _openable(part: Reasoning | Opaque, where: str, crossing: EncodeContext) -> Reasoning | Opaque:
     """Return the thought; without its seal if the server cannot be the one that made it.
 
-    OpenRouter's list says of each entry whose it is, so a server that takes it takes those of all that it knows.
+    OpenRouter's list names the origin of each entry, so a server that accepts the list accepts all that it knows.
     What was read from such a list goes back into one, whatever dialect the client speaks.
     """
     if isinstance(part, Opaque) or not is_sealed(part):

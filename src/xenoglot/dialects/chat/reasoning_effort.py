@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WHERE = "$.thinking"
 
 _USUAL: Mapping[str, str] = {"effort": "reasoning_effort", "budget": "thinking", "switch": "thinking"}
-"""How a server is told -> in which field, where nothing else is known."""
+"""Kind of reasoning setting -> its default field."""
 
 
 def encode_thinking(
@@ -82,7 +82,7 @@ def _as_effort(thinking: Thinking, _max_tokens: int | None, crossing: EncodeCont
 
 
 def _word(wanted: Effort, crossing: EncodeContext) -> Effort:
-    """Say how much to think in a word that the server knows (pitfall-26, pitfall-27)."""
+    """Write the effort as a word that the server knows (pitfall-26, pitfall-27)."""
     known = crossing.target.efforts
     word = nearest(wanted, known) if known else wanted
     if word != wanted:
@@ -99,7 +99,7 @@ def _budget(thinking: Thinking, max_tokens: int | None, crossing: EncodeContext)
 
 
 def _switch(thinking: Thinking, crossing: EncodeContext) -> bool | None:
-    """Return whether to think, for a server that is told no more than that; `None` if nothing was said of it."""
+    """Return whether to reason, for a server with only a switch; `None` if it is not set."""
     if _off(thinking):
         return False
     if thinking.effort is None and thinking.budget_tokens is None and thinking.mode is None:
@@ -111,7 +111,7 @@ def _switch(thinking: Thinking, crossing: EncodeContext) -> bool | None:
 
 
 def _as_object(thinking: Thinking, max_tokens: int | None, crossing: EncodeContext) -> JSONObject:
-    """Turn thinking on or off; say how much by a budget in the same place, or by a word beside it."""
+    """Turn reasoning on or off; write the amount as a budget in the same field, or as a word in another."""
     if _off(thinking):
         return {"thinking": {"type": "disabled"}}
     if crossing.target.thinking == "switch":

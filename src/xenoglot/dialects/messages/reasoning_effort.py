@@ -23,7 +23,7 @@ LEAST_TOP_P = 0.95
 
 
 def reasoning_requested(request: Request) -> bool:
-    """Return whether the client expects `thinking` blocks: servers of the dialect think where `thinking` says so."""
+    """Return whether the client expects `thinking` blocks: servers of the dialect reason if `thinking` is set."""
     return request.thinking is not None and request.thinking.mode in ("enabled", "adaptive")
 
 
@@ -102,7 +102,7 @@ def _write_word(effort: Effort, body: JSONObject, losses: Losses, target: Target
 
 
 def _write_budget(thinking: Thinking, body: JSONObject, losses: Losses, target: Target) -> None:
-    """Write a budget; the way a model without `adaptive` is told (pitfall-25)."""
+    """Write a budget, for a model without `adaptive` (pitfall-25)."""
     if not _wanted(thinking):
         body["thinking"] = with_rest({"type": "disabled"}, thinking.extra, WHERE, losses)
         if (special := _special_type(thinking)) is not None:
@@ -124,7 +124,7 @@ def _write_budget(thinking: Thinking, body: JSONObject, losses: Losses, target: 
 
 
 def _make_room(body: JSONObject, losses: Losses) -> None:
-    """Take out what cannot stand beside thinking, or thinking where it is the lesser thing."""
+    """Remove settings that are not allowed with thinking, or thinking if they matter more."""
     mode = body.get("thinking", {}).get("type", "disabled")
     if mode == "disabled":
         return

@@ -60,19 +60,19 @@ DEFAULTS: JSONObject = {
     "top_p": 1.0,
     "truncation": "disabled",
 }
-"""Fields that every answer has, as they are where the client said nothing."""
+"""Fields that every answer has, with their values if the request does not set them."""
 
 OPTIONAL = frozenset({"conversation", "prompt", "prompt_cache_options", "prompt_cache_retention", "user"})
-"""Fields that an answer has where the client said them."""
+"""Fields that an answer has if the request sets them."""
 
 ECHOED = frozenset(DEFAULTS) | OPTIONAL
 
 _TOOL: JSONObject = {"parameters": None, "strict": True}
-"""What a function must say of itself in an answer; where a client says nothing of `strict`, it is (pitfall-65)."""
+"""Required fields of a function in an answer; `strict` is true if the request does not set it (pitfall-65)."""
 
 
 def echo_of(request: Request) -> JSONObject:
-    """Return the fields of an answer that tell its request again, as this dialect would have asked it."""
+    """Return the fields of an answer that repeat its request, as this dialect writes it."""
     asked = _asked(request)
     said = {key: value for key, value in asked.items() if key in ECHOED and value is not None}
     echo = DEFAULTS | said
@@ -109,10 +109,10 @@ def _whole(tool: JSON) -> JSON:
 WHERE = "$.candidates[0]"
 
 ALWAYS = ("id", "object", "created_at", "completed_at", "status", "incomplete_details", "error", "model", "usage")
-"""Fields that every answer has beside its output; a server that leaves one out gets it back left out."""
+"""Fields that every answer has besides its output; one that the server leaves out stays out."""
 
 BESIDE = "event."
-"""Begins the names of what the last event of a stream tells beside the answer."""
+"""Prefix of the names of fields of a stream's last event, besides the answer."""
 
 LATE = frozenset(
     {"access_programs", "end_turn", "input_transformations", "moderation", "prompt_cache_diagnostics", "tool_usage"}
@@ -146,7 +146,7 @@ def decode_response(body: JSON) -> Response:
 
 
 def take_head(reader: Reader) -> JSONObject:
-    """Take what an answer says of itself before it says anything; under `form` how it is spelled."""
+    """Decode the fields of an answer's head; `form` keeps their spelling."""
     form: JSONObject = {"absent": [key for key in ALWAYS if key not in reader.rest()]}
     reader.take_word("object", ("response",))
     moment = reader.peek("created_at")
@@ -178,7 +178,7 @@ def take_late(reader: Reader) -> Extra | None:
 
 
 def take_extra(reader: Reader, form: JSONObject) -> Extra:
-    """Take what the answer says again of its request, which is form, and all the rest."""
+    """Decode the fields that repeat the request, which are form, and all others."""
     rest = reader.rest()
     for key in ALWAYS:
         if key in rest and rest[key] is None and key not in ("id", "model", "created_at"):
@@ -188,7 +188,7 @@ def take_extra(reader: Reader, form: JSONObject) -> Extra:
 
 
 def encode_response(response: Response, request: Request, losses: Losses) -> JSONObject:
-    """Return the answer for the client that sent `request`, and what it asked told again.
+    """Return the answer for the client that sent `request`, with the fields that repeat it.
 
     Id and times come from outside; the wire requires them, so where they did not they are empty, 0 and null.
     """
@@ -235,7 +235,7 @@ class Snapshot:
         return said
 
     def begun(self, items: Sequence[JSONObject] = ()) -> JSONObject:
-        """Return the answer while it goes on, of which `items` are told so far."""
+        """Return the unfinished answer with the `items` sent so far."""
         return self._told({"output": [*items]}, self._absent)
 
     def finished(self, items: list[JSONObject], candidate: Candidate, usage: Usage | None) -> JSONObject:

@@ -42,7 +42,7 @@ _JOINTS = {"system": "\n\n", "developer": "\n\n", "user": "\n\n", "tool": "\n", 
 _MEDIA = (Image, Audio, File)
 
 _FRAME = {"role", "name", "content"}
-"""The fields of a message that say nothing without a content."""
+"""Fields of a message that have no meaning without content."""
 
 
 class MessageEncoder:
@@ -104,7 +104,7 @@ class MessageEncoder:
         self._add({"role": "user", **self._named(message), **content}, parts, message, where)
 
     def _add(self, written: JSONObject, parts: Sequence[tuple[str, Part]], message: Message, where: str) -> None:
-        """Add a message, unless it had to say something and nothing of that is left: servers refuse an empty one."""
+        """Add a message, unless none of its content can be sent: servers refuse an empty one."""
         said = written.keys() - _FRAME or written.get("content") or any(isinstance(part, Text) for _, part in parts)
         if said or not parts or self._crossing.home:
             self._messages.append(written)
@@ -115,7 +115,7 @@ class MessageEncoder:
         return {} if message.name is None else {"name": message.name}
 
     def _content(self, parts: list[tuple[str, Part]], message: Message, where: str) -> JSONObject:
-        """Return `content` and the fields of a message that nobody took."""
+        """Return `content` and the fields of a message that are not read otherwise."""
         spelled = form_of(message.extra, NAME).get("content")
         own = own_fields(message.extra, where, self._losses)
         if not parts and spelled in ("absent", "null"):
@@ -133,7 +133,7 @@ class MessageEncoder:
         return _JOINTS[role].join(item["text"] for item in encoded)
 
     def _results(self, message: Message, where: str) -> None:
-        """Write each result as a message of its own, then what else the turn says (pitfall-4)."""
+        """Write each result as a message of its own, then the other content of the turn (pitfall-4)."""
         rest: list[tuple[str, Part]] = []
         for index, part in enumerate(message.content):
             at = f"{where}.content[{index}]"
@@ -172,7 +172,7 @@ class MessageEncoder:
         return {"content": self._spell(parts, "tool", at, listed=spelled == "parts")}
 
     def _hoist(self, parts: list[tuple[str, Part]], call_id: str) -> list[tuple[str, Part]]:
-        """Return the parts of a result with a note in place of each picture and file, which move behind the results."""
+        """Return the parts of a result with a note in place of each picture and file, which move after the results."""
         kept: list[tuple[str, Part]] = []
         for at, part in parts:
             encoded = encode_part(part, at, self._crossing) if isinstance(part, _MEDIA) else None

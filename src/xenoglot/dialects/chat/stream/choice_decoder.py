@@ -40,7 +40,7 @@ _FUNCTION = frozenset({"name", "arguments"})
 _CALLING = frozenset({"role", "content", "tool_calls"})
 _NAMELESS = (None, "")
 _EMPTY: tuple[JSON, ...] = (None, "", [], {})
-"""What says nothing, once it has been said; another value that is false is one all the same."""
+"""Values that carry no information after the first time; other false values do."""
 _DELTA = ("choices", 0, "delta")
 """Where the delta of a chunk's only choice stands."""
 
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
 
 
 def _arguments(calls: JSON) -> Piece | None:
-    """Return the arguments that a list of one fragment says, and nothing else."""
+    """Return the arguments of a list with one fragment that has nothing else."""
     call = calls[0] if type(calls) is list and len(calls) == 1 else None
     if type(call) is not dict or not _CALL.issuperset(call) or call.get("type") not in (None, "function"):
         return None
@@ -115,9 +115,9 @@ class ChoiceDecoder:
         self._assumed = self._raw is None and (self._blocks.begun or bool(self._calls)) and self._calls.are_whole
 
     def piece_of(self, choice: JSONObject) -> Piece | None:
-        """Return what a choice says that holds a piece of text, thought or arguments and nothing new; else `None`.
+        """Return the event of a choice with a piece of text, reasoning or arguments and nothing new; else `None`.
 
-        Fields beside it are empty in the way in which they were before, so what is to be known of that is known.
+        The other fields are empty as they were before, so they carry no information.
         """
         delta = choice.get("delta")
         if type(delta) is not dict or ("logprobs" in choice and "logprobs" not in self._fields):
@@ -138,7 +138,7 @@ class ChoiceDecoder:
         return Piece(said, text) if said in _PIECES and type(text) is str else None
 
     def take(self, piece: Piece) -> Sequence[Event]:
-        """Take what a delta says that says nothing else."""
+        """Decode a delta that has one field."""
         if piece.field == "content":
             return self.text(piece.text)
         if piece.call is None:
@@ -146,7 +146,7 @@ class ChoiceDecoder:
         return self._thoughts.settle(self._calls.feed(Reader(piece.call, "$.choices[0].delta.tool_calls[0]")))
 
     def lesson(self, piece: Piece, silent: Sequence[str]) -> TemplateHint:
-        """Say how to take another text, after one that was just told as the growth of the open block."""
+        """Return the decoder of more text, after a piece that continued the open block."""
         if piece.field == "content":
             taker: Callable[[str], Event] = TextDelta if self._index == 0 else self._words
             return TemplateHint((*_DELTA, "content"), taker, silent)
@@ -269,7 +269,7 @@ class ChoiceDecoder:
         return events
 
     def _keep(self, delta: Reader) -> list[Event]:
-        """Carry the unknown fields; a `null` is form, and something empty says nothing."""
+        """Carry the unknown fields; a `null` is form, and an empty value carries no information."""
         delta.take_any("role")
         if is_signature(delta.peek(FIELD)):
             self._signature = {FIELD: delta.take(FIELD, dict)}

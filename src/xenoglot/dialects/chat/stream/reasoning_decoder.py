@@ -1,7 +1,7 @@
 """Decodes reasoning in a stream: strings and lists with the same reasoning give it once.
 
-OpenRouter says a thought in a string and a list at once; others say it in a string and, when it is whole, again in a
-list, with its seal. Then the block that is open gets its seal as it ends.
+OpenRouter sends reasoning in a string and a list at once; others send it in a string and, when it is complete, again in
+a list, with its seal. Then the open block gets its seal at its end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ReasoningDecoder:
         self.is_open = False  # whether the open block is a thought that was said in strings
 
     def say(self, text: str, fields: list[str]) -> Sequence[Event]:
-        """Take a piece of reasoning that the strings `fields` say."""
+        """Decode a piece of reasoning in the string fields `fields`."""
         delta = ReasoningDelta(text=text, candidate=self._candidate)
         if self.is_open and self._whole is None:
             self._pieces.append(text)
@@ -56,12 +56,12 @@ class ReasoningDecoder:
         return events
 
     def more(self, text: str) -> Event:
-        """Take a piece of the open thought, of which no whole is known."""
+        """Decode a piece of the open reasoning block, whose complete text is not known."""
         self._pieces.append(text)
         return ReasoningDelta(text, None, self._candidate)
 
     def settle(self, events: list[Event]) -> list[Event]:
-        """Return events of the blocks; if the first of them ends the open thought, it says the seal."""
+        """Return events of the blocks; if the first of them ends the open block, it has the seal."""
         if not self.is_open or not events or type(events[0]) is not BlockEnded:
             return events
         ended = BlockEnded(part=self._whole, candidate=self._candidate)
@@ -69,7 +69,7 @@ class ReasoningDecoder:
         return [ended, *events[1:]]
 
     def feed(self, delta: Reader) -> list[Event]:
-        """Take the thought of a delta; what a list and a string both say is taken from the list.
+        """Decode the reasoning of a delta; what a list and a string both have is taken from the list.
 
         Raises:
             WireError: a field is of a wrong type.

@@ -44,12 +44,12 @@ OPENINGS = {
     "response.reasoning_text.delta": "reasoning",
     "response.reasoning.delta": "reasoning",
 }
-"""Events that tell of an item by themselves: where it was never added, they open it."""
+"""Events that imply an item: if it was never added, they open it."""
 
 _ENVELOPE = frozenset(
     {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "obfuscation", "part"}
 )
-"""What says where an event belongs, and nothing more (pitfall-115)."""
+"""Fields that only locate an event (pitfall-115)."""
 
 _WORDS = {"output_text": "text", "refusal": "refusal"}
 """The contents of a message that grow, and where each keeps its words."""
@@ -111,11 +111,11 @@ class ItemDecoder:
 
     @property
     def state(self) -> tuple[object, int]:
-        """The open block, and of a thought how many of its contents are over."""
+        """The open block, and for reasoning the number of its finished contents."""
         return self._block, self._contents
 
     def taker(self, kind: str, summary: JSON) -> Callable[[str], Event] | None:
-        """Return what takes more of what events of a `kind` tell, after one that was told; `None` for other events."""
+        """Return the decoder of further events of a `kind` that was decoded; `None` for other events."""
         block, what = self._block, kind.removeprefix("response.").removesuffix(".delta")
         if block is None or not kind.endswith(".delta"):
             return None
@@ -135,7 +135,7 @@ class ItemDecoder:
         return think
 
     def begin(self) -> list[Event]:
-        """Return what the start of the item tells: nothing of a message, which has no content yet."""
+        """Return the events of the start of the item: none for a message, which has no content yet."""
         if self.kind == "message":
             return []
         (header,) = self._decoded(self._item)
@@ -145,7 +145,7 @@ class ItemDecoder:
         return []
 
     def grow(self, event: Reader, kind: str, data: JSONObject) -> list[Event]:
-        """Return what an event of this item tells.
+        """Return the events of an event of this item.
 
         Raises:
             WireError: a field of it is missing or of a wrong type.
@@ -166,7 +166,7 @@ class ItemDecoder:
         return events
 
     def end(self, whole: JSONObject | None) -> list[Event]:
-        """Return the end of the item, given the whole of it where the wire told it."""
+        """Return the end of the item, given the complete item if the server sent it."""
         if whole is not None and self.item_id is not None:
             whole = {**whole, "id": self.item_id}  # an item has one id, whatever its server thinks
         told = () if whole is None else self._decoded(whole)
@@ -220,7 +220,7 @@ class ItemDecoder:
         return [] if annotation is None else self._add(CitationDelta(citation=decode_annotation(annotation)))
 
     def _content_added(self, part: JSONObject | None, index: int | None) -> list[Event]:
-        """Begin the content at `index`, which closes the one before it; one that is there already is no news."""
+        """Begin the content at `index`, which closes the one before it; nothing if it is open already."""
         if part is None or (index is not None and index in self._known):
             return []
         events = self._close()
@@ -250,7 +250,7 @@ class ItemDecoder:
         return []
 
     def _rest_of_words(self, text: str | None) -> list[Event]:
-        """Return what the end of a text says beyond its deltas."""
+        """Return the text at its end that its deltas did not have."""
         rest = self._block.rest(text) if self._block is not None and text else ""
         return self._add(TextDelta(text=rest)) if rest else []
 
@@ -312,7 +312,7 @@ class ItemDecoder:
 
 
 def _unspoken(item: JSONObject) -> JSONObject:
-    """Return an item as it is before it says anything: its end tells how it ended, and what it is sealed with."""
+    """Return an item at its start: its status and seal come with its end."""
     kind = item.get("type")
     bare = dict(item)
     if isinstance(item.get("status"), str):
