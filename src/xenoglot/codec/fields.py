@@ -137,7 +137,7 @@ class _Reading(NamedTuple):
     """How the field under one key is read: `takes` are all its names in order if it has several.
 
     A value of the type `plain`, from `low` to `high`, is taken as it is, if the body has none of the `others`, which
-    are the other names of the field. `unusual` says that the form notes the name.
+    are the other names of the field. With `unusual` the form notes the name.
     """
 
     name: str

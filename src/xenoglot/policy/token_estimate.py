@@ -73,7 +73,7 @@ _MOST_NEW = _PROMPT_SAMPLES * _PROMPT_SAMPLE
 _MOST_KNOWN = 16_384
 
 _MOST_HASHED, _END, _STRIDE = 512, 64, 61
-"""Characters of a text that is hashed whole; of a longer one its length, its ends and each 61st character are."""
+"""Characters of a text that is hashed whole; a longer one is hashed by its length, its ends and each 61st character."""
 
 _known: dict[int, int] = {}
 """Estimates by the hash of their text, no texts: each request of a conversation brings all earlier turns again."""

@@ -53,7 +53,7 @@ class StreamWriter:
     """A stage from events to bytes. `identify` passes text deltas unchanged.
 
     `count` is given the text of pieces whose frames were ready: they do not come by the stages of `identify`. `frame`
-    gives the frame of a piece that is its text and nothing else; who calls it has its text counted before the next call
+    gives the frame of a piece that is its text and nothing else; the caller has its text counted before the next call
     of another method.
     """
 
