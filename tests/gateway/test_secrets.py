@@ -128,6 +128,8 @@ def test_r12_each_route_has_one_policy() -> None:
         ("GET", "/v1/messages/batches/{id}/results", "key"),
         ("GET", "/v1/models", "key"),
         ("GET", "/v1/models/{model}", "key"),
+        ("GET", "/v1/organization/costs", "view"),
+        ("GET", "/v1/organization/usage/completions", "view"),
         ("GET", "/v1/responses/{id}", "key"),
         ("GET", "/v1/responses/{id}/input_items", "key"),
         ("GET", "/v1/tokenizer_info", "key"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qsl, unquote
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.offload import offload
@@ -15,7 +15,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.admin.openapi import openapi_document
 from xenoglot.gateway.admin.route import ADMIN, AdminRequest, AdminRoute, EventStream, Page, RawBody
 from xenoglot.gateway.endpoint.responses import fail, send
-from xenoglot.gateway.endpoint.routes import USUAL_DIALECT
+from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, VERSION
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class AdminEndpoint:
         self._templates: dict[tuple[str, ...], dict[str, AdminRoute]] = {}
         for route in self.routes:
             paths = self._templates if "{" in route.path else self._exact
-            paths.setdefault(_segments(route.path), {})[route.method] = route
+            paths.setdefault(_segments(route.full_path), {})[route.method] = route
 
     async def serve(self, ctx: RequestContext) -> None:
         """Answer one request.
@@ -56,7 +56,8 @@ class AdminEndpoint:
             WireError: a parameter or field is invalid.
         """
         ctx.dialect = self._dialect
-        segments = _segments(ctx.exchange.path.removeprefix(ADMIN))
+        path = ctx.exchange.path
+        segments = _segments(path if path.startswith((ADMIN, VERSION)) else VERSION + path)
         found, variables = self._find(segments)
         if not found:
             message = f"nothing is served at `{for_log(ctx.exchange.path)}`; /openapi.json lists what is"
@@ -69,8 +70,10 @@ class AdminEndpoint:
             failure = Failure(kind="invalid_request", message=problem)
             await fail(ctx, failure, status=METHOD_NOT_ALLOWED, more=[("allow", allowed), NO_STORE])
             return
-        ctx.record.route = ADMIN + route.path
-        parameters = {name: values[-1] for name, values in parse_qs(ctx.exchange.query, keep_blank_values=True).items()}
+        ctx.record.route = route.full_path
+        parameters: dict[str, list[str]] = {}
+        for name, given in parse_qsl(ctx.exchange.query, keep_blank_values=True):
+            parameters.setdefault(name.removesuffix("[]"), []).append(given)
         value = None
         if route.takes is not None and (data := await self._bodies.read(ctx.exchange)):
             value = await self._bodies.json(data)

@@ -81,12 +81,13 @@ def openapi_document(rows: Sequence[EndpointRow], routes: Sequence[AdminRoute]) 
     schemas, components = msgspec.json.schema_components(list(kinds), ref_template=_REFERENCE)
     found = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, JSONObject] = {}
+    described = {(route.method, route.full_path) for route in routes}
     for row in rows:
-        if not row.path.startswith(ADMIN):
+        if not row.path.startswith(ADMIN) and (row.method, row.path) not in described:
             paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
     for route in routes:
         operation = _admin_operation(route, found, components)
-        paths.setdefault(ADMIN + route.path, {})[route.method.lower()] = operation
+        paths.setdefault(route.full_path, {})[route.method.lower()] = operation
     return {
         "openapi": VERSION,
         "info": {
@@ -139,11 +140,11 @@ def _admin_operation(
     content |= {media.partition(";")[0]: {"schema": {"type": "string"}} for media in route.media_types}
     error = {"description": "An error.", "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Error"}}}}
     operation: JSONObject = {
-        "operationId": _operation_id(route.method, ADMIN + route.path),
+        "operationId": _operation_id(route.method, route.full_path),
         "summary": route.summary,
         "description": ACCESS[policy],
         "tags": ["administration"],
-        "parameters": [*_variables(route.path), *_query(schemas[route.query], components)],
+        "parameters": [*_variables(route.full_path), *_query(schemas[route.query], components)],
         "responses": {str(route.status): {"description": "The result.", "content": content}, "default": error},
         "security": _security(policy),
         "x-access": policy,

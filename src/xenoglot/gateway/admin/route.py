@@ -11,7 +11,7 @@ import base64
 import re
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -86,7 +86,7 @@ Handler: TypeAlias = "Callable[[AdminRequest], Awaitable[AdminResult]]"
 
 
 class AdminRoute(Struct, frozen=True, kw_only=True):
-    """A row of the table. `path` follows `/admin/v1` and may have variables of one segment: `/keys/{id}`.
+    """A row of the table. `path` follows `base` and may have variables of one segment: `/keys/{id}`.
 
     Viewers may use routes with the method GET, all others need the role admin. The handler of a route that `changes`
     something writes an entry of the audit log, in the transaction of the change (`AdminRequest.change`). `returns` is
@@ -94,6 +94,7 @@ class AdminRoute(Struct, frozen=True, kw_only=True):
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
+    base: str = ADMIN
     path: str
     handler: Handler
     summary: str
@@ -107,14 +108,22 @@ class AdminRoute(Struct, frozen=True, kw_only=True):
     status: int = 200
     changes: bool = False
 
+    @property
+    def full_path(self) -> str:
+        """The path as the gateway serves it."""
+        return self.base + self.path
+
 
 class AdminRequest(Struct, kw_only=True):
-    """A request of an administrator or viewer. `variables` are those of the path, decoded; `value` is the JSON body."""
+    """A request of an administrator or viewer. `variables` are those of the path, decoded; `value` is the JSON body.
+
+    `parameters` are the values of each name in the query.
+    """
 
     ctx: RequestContext
     route: AdminRoute
     variables: Mapping[str, str]
-    parameters: Mapping[str, str]
+    parameters: Mapping[str, Sequence[str]]
     value: JSON = None
 
     @property
@@ -137,7 +146,9 @@ class AdminRequest(Struct, kw_only=True):
         Raises:
             WireError: one is unknown, missing, or not of its type.
         """
-        return decoded(dict(self.parameters), kind, strict=False)
+        lists = {one.encode_name for one in msgspec.structs.fields(kind) if get_origin(one.type) is tuple}
+        given = {name: list(all_) if name in lists else all_[-1] for name, all_ in self.parameters.items()}
+        return decoded(given, kind, strict=False)
 
     def body(self, kind: type[T]) -> T:
         """Return the body.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.gateway.admin.configuration import ConfigRoutes
 from xenoglot.gateway.admin.endpoint import AdminEndpoint
 from xenoglot.gateway.admin.keys import KeyRoutes
+from xenoglot.gateway.admin.organization import OrganizationRoutes
 from xenoglot.gateway.admin.prices import PriceRoutes
 from xenoglot.gateway.admin.requests import RequestRoutes
 from xenoglot.gateway.admin.translation import TranslationRoutes
@@ -28,6 +29,7 @@ def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
         TranslationRoutes(services),
         PriceRoutes(services),
         KeyRoutes(services, services.stored),
+        OrganizationRoutes(services),
     )
     return tuple(route for part in parts for route in part.routes())
 

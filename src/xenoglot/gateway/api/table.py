@@ -37,6 +37,8 @@ MODELS = "/v1/models"
 ADMIN = "/admin/v1/{path}"
 """The administration, which has a table of its own: `gateway.admin.table`."""
 OPENAPI = "/openapi.json"
+ORGANIZATION = ("/v1/organization/usage/completions", "/v1/organization/costs")
+"""Paths of OpenAI's administration API, served by the same table."""
 CHANGING_METHODS = ("POST", "PATCH", "DELETE")
 
 TEXT = "text/plain; charset=utf-8"
@@ -99,6 +101,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             EndpointRow(method="GET", path=KEY, policy="key", handler=self.key.serve),
             EndpointRow(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
             EndpointRow(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
+            *(EndpointRow(method="GET", path=path, policy="view", handler=self.admin) for path in ORGANIZATION),
             EndpointRow(method="GET", path=OPENAPI, policy="open", handler=self.openapi),
             EndpointRow(method="GET", path=ADMIN, policy="view", handler=self.admin),
             *(EndpointRow(method=one, path=ADMIN, policy="manage", handler=self.admin) for one in CHANGING_METHODS),
