@@ -19,7 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "Connect programs": ("serve", "run", "init", "config", "health", "completion"),
     "Models and providers": ("models", "providers", "probe", "pull"),
     "Report": ("usage", "requests"),
-    "Administer": ("keys",),
+    "Administer": ("doctor", "keys"),
     "Translate": ("translate", "parse"),
     "Test": ("mock", "record", "replay"),
 }
@@ -44,6 +44,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "xenoglot keys create --tenant ada --name laptop --models 'claude-*' --expires 90d",
         "xenoglot keys rotate laptop --keep-old 24h",
     ),
+    "doctor": ("xenoglot doctor --config xenoglot.toml",),
     "models": ("xenoglot models --upstream http://127.0.0.1:8000",),
     "ask": (
         "xenoglot ask What is the capital of France?",

@@ -50,6 +50,12 @@ class PriceList:
         """Load the table now, which takes some hundred milliseconds; it may be called in a thread."""
         self._table.load()
 
+    def knows(self, upstream: str, model: str) -> bool:
+        """Return whether the price of a model is known, by the upstream's name for it."""
+        if self._rates_of(upstream, model) is not None:
+            return True
+        return self._listed(Usage(input_tokens=1, output_tokens=1), upstream, model) is not None
+
     def use_stored(self, rows: Sequence[StoredPrice]) -> None:
         """Use these prices of the store from now on."""
         self._stored = [(row, _stored_rates(row)) for row in sorted(rows, key=lambda row: row.rank)]

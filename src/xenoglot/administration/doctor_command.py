@@ -1,0 +1,202 @@
+"""The command `xenoglot doctor`: whether a gateway of this configuration would work, one line for each check."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
+
+from msgspec import Struct
+
+from xenoglot import model_selection
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.errors import ConfigurationError, FailureError
+from xenoglot.store.ledger.prices import prices
+from xenoglot.store.location import OFF, open_store
+from xenoglot.store.records import StoreError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Callable
+
+    from xenoglot.backends.http.client import Transport
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.config.settings import UpstreamSettings
+    from xenoglot.store.ledger.prices import StoredPrice
+    from xenoglot.store.queries import Database
+
+    Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
+
+UPSTREAM_SECONDS: Final = 10.0
+MOST_SKEW: Final = 30.0
+"""Seconds by which clocks may differ."""
+MOST_NAMED: Final = 5
+HEALTHY, UNHEALTHY = 0, 1
+
+
+class Finding(Struct, frozen=True):
+    """The result of a check; `remedy` is what to do, unless all is well."""
+
+    level: Literal["ok", "warn", "fail"]
+    what: str
+    detail: str
+    remedy: str | None = None
+
+
+def add_command(commands: argparse._SubParsersAction[Parser], say: Callable[[str], None]) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "doctor",
+        help="check configuration, upstreams, store, clock and prices",
+        description="Check what a gateway of this configuration needs: the configuration itself, whether each upstream "
+        "can be reached with its key, the store, the clock, prices and keys. The exit code is 1 if anything fails.",
+    )
+    model_selection.add_config(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    parser.set_defaults(run=partial(_run, say=say))
+
+
+def _run(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    async def report() -> bool:
+        healthy = True
+        async for finding in _findings(options):
+            healthy = healthy and finding.level != "fail"
+            say(encode_json(finding).decode() if options.json else _line(finding))
+        return healthy
+
+    return HEALTHY if asyncio.run(report()) else UNHEALTHY
+
+
+def _line(finding: Finding) -> str:
+    text = f"{finding.level:4}  {finding.what:22}  {finding.detail}"
+    return text if finding.remedy is None else f"{text}; {finding.remedy}"
+
+
+async def _findings(options: argparse.Namespace) -> AsyncIterator[Finding]:
+    """Yield what each check finds; without a valid configuration there are no others."""
+    try:
+        config = model_selection.config_of(options)
+    except ConfigurationError as error:
+        detail = " ".join(str(error).split())
+        yield Finding("fail", "configuration", detail, "see docs/configuration.md")
+        return
+    upstreams, models = len(config.upstreams), len(config.models)
+    yield Finding(
+        "ok", "configuration", f"{options.config or 'flags and defaults'}: {upstreams} upstreams, {models} models"
+    )
+    skews: list[float] = []
+    for name, upstream in config.upstreams.items():
+        yield await _upstream(name, upstream, config, skews)
+    store, stored = await _store(config)
+    yield store
+    yield _clock(skews)
+    yield await asyncio.to_thread(_prices, config, stored)
+    yield _keys(config)
+
+
+async def _upstream(name: str, upstream: UpstreamSettings, config: Config, skews: list[float]) -> Finding:
+    """Return whether an upstream lists its models; note by how many seconds its clock is ahead of ours."""
+    from xenoglot.backends.http.client import Transport  # noqa: PLC0415  `--help` must not need the extra
+    from xenoglot.gateway.config.proxies import proxy_of  # noqa: PLC0415
+    from xenoglot.gateway.process.build import build_remote, without_deadline  # noqa: PLC0415
+
+    what = f"upstream {name}"
+    proxy = proxy_of(upstream, config.secrets, os.environ)
+    transport = Transport(deadlines=without_deadline(upstream.deadlines), proxy=proxy)
+    remedy = f"see `base_url` and `key_env` under [upstreams.{name}]"
+    try:
+        async with asyncio.timeout(UPSTREAM_SECONDS):
+            models = await build_remote(name, upstream, transport, config).models()
+            skews += await _skew(transport, upstream.base_url)
+    except TimeoutError:
+        return Finding("fail", what, f"no answer within {UPSTREAM_SECONDS:g} seconds", remedy)
+    except FailureError as error:
+        return Finding(
+            "fail", what, " ".join((error.failure.operator_message or error.failure.message).split()), remedy
+        )
+    finally:
+        await transport.aclose()
+    return Finding("ok", what, f"{upstream.base_url.partition('?')[0]}: {len(models)} models")
+
+
+async def _skew(transport: Transport, url: str) -> list[float]:
+    """Return by how many seconds the clock of a server is ahead; nothing if it does not send the time."""
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  as above
+
+    from xenoglot.backends.http.timeouts import TransportError  # noqa: PLC0415  as above
+
+    try:
+        async with await transport.send("GET", url, []) as response:
+            sent = next((value for name, value in response.headers if name == "date"), None)
+    except TransportError:
+        return []
+    try:
+        return [] if sent is None else [parsedate_to_datetime(sent).timestamp() - time.time()]
+    except ValueError:
+        return []
+
+
+async def _store(config: Config) -> tuple[Finding, list[StoredPrice]]:
+    """Return whether the store can be used, and the prices in it."""
+    if config.store.url == OFF:
+        return Finding("ok", "store", "off: nothing is stored"), []
+    store = open_store(config.store_url, os.environ)
+    kind = config.store_url.partition(":")[0]
+    if store is None or config.store_url == "memory":
+        lost = Finding("warn", "store", "memory: the ledger ends with the process", "set `url` under [store]")
+        return (lost if config.ledger is not None else Finding("ok", "store", "memory: it ends with the process")), []
+    if not store.has_history():
+        return Finding("ok", "store", f"{kind}: it is made when the gateway stores something"), []
+    try:
+        found = await cast("Database", store).read(prices())
+    except StoreError as error:
+        return Finding("fail", "store", f"{kind}: {error}", "see `url` under [store]"), []
+    finally:
+        await store.aclose()
+    return Finding("ok", "store", f"{kind}: it can be read"), found
+
+
+def _clock(skews: list[float]) -> Finding:
+    """Return whether the clock agrees with those of the upstreams."""
+    if not skews:
+        return Finding("ok", "clock", "not compared: no upstream sent the time")
+    skew = min(skews, key=abs)
+    if abs(skew) <= MOST_SKEW:
+        return Finding("ok", "clock", "it agrees with the upstreams'")
+    detail = f"{abs(skew):.0f} seconds {'behind' if skew > 0 else 'ahead of'} the upstreams'"
+    return Finding("warn", "clock", detail, "synchronize it (NTP): expiry of keys and periods of budgets depend on it")
+
+
+def _prices(config: Config, stored: list[StoredPrice]) -> Finding:
+    """Return whether the price of each named model is known."""
+    from xenoglot.gateway.ledger.request_cost import PriceList  # noqa: PLC0415  as above
+    from xenoglot.gateway.routing.router import ANY, plans  # noqa: PLC0415
+
+    if config.ledger_settings is None and not config.prices:
+        return Finding("ok", "prices", "not needed: there is no ledger")
+    listed = PriceList(config, time.time)
+    listed.use_stored(stored)
+    routes = {(route.backend, route.model) for plan in plans(config, None) for route in plan.routes}
+    named = sorted(place for place in routes if place[1] != ANY and place[0] in config.upstreams)
+    unknown = [f"{upstream}/{model}" for upstream, model in named if not listed.knows(upstream, model)]
+    if not unknown:
+        return Finding(
+            "ok", "prices", f"known for all {len(named)} models with a name" if named else "no model is named"
+        )
+    more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
+    detail = f"unknown for {', '.join(unknown[:MOST_NAMED])}{more}"
+    return Finding("warn", "prices", detail, "add [[prices]], or install the extra `prices`: their cost is null")
+
+
+def _keys(config: Config) -> Finding:
+    """Return whether clients and administrators have keys."""
+    clients = len(config.client_keys) + len(config.tenants)
+    if not clients:
+        return Finding("ok", "keys", "none: only this machine can reach the gateway")
+    if config.keys.admin_env:
+        return Finding("ok", "keys", "clients and administrators have keys")
+    return Finding(
+        "warn", "keys", "no administrator has a key", "name one in `admin_env` under [keys] for the admin API"
+    )
