@@ -102,6 +102,19 @@ def test_requests_are_followed_as_they_end(administered: Administered) -> None:
         assert event_of(stream.iter_lines()) == events[1]
 
 
+def test_a_stream_ends_when_the_gateway_drains() -> None:
+    with (
+        Upstream() as server,
+        Administered(server, drain_seconds=TIMEOUT, ledger={}) as running,
+        httpx2.stream("GET", f"{running.url}/admin/v1/requests?follow=true", timeout=TIMEOUT) as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines) == ": requests as they end"
+        assert running._server is not None
+        running._server.should_exit = True
+        assert [line for line in lines if line] == []
+
+
 def event_of(lines: Iterator[str]) -> tuple[str, JSONObject]:
     """Return the id and the data of the next event."""
     found: dict[str, str] = {}

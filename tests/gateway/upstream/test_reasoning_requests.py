@@ -81,10 +81,20 @@ class DialectGateway:
     """A gateway on a real socket, in a thread of its own, in front of one server of `dialect`."""
 
     def __init__(
-        self, server: Upstream, dialect: str = "chat", environ: Mapping[str, str] | None = None, **more: JSON
+        self,
+        server: Upstream,
+        dialect: str = "chat",
+        environ: Mapping[str, str] | None = None,
+        drain_seconds: float = 0.0,
+        **more: JSON,
     ) -> None:
         upstream = {"dialect": dialect, "base_url": server.url, **more.pop("upstream", {})}
-        plain = {"server": {"port": 0, "drain_seconds": 0.0}, "upstreams": {"up": upstream}, "store": MEMORY, **more}
+        plain = {
+            "server": {"port": 0, "drain_seconds": drain_seconds},
+            "upstreams": {"up": upstream},
+            "store": MEMORY,
+            **more,
+        }
         self._config = check(plain, environ or {}, "the tests")
         self._ready = threading.Event()
         self._server: GatewayServer | None = None

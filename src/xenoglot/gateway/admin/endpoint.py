@@ -55,7 +55,7 @@ class AdminEndpoint:
             FailureError: there is no result.
             WireError: a parameter or field is invalid.
         """
-        ctx.dialect = self._dialect
+        ctx.dialect, ctx.record.dialect = self._dialect, None
         path = ctx.exchange.path
         segments = _segments(path if path.startswith((ADMIN, VERSION)) else VERSION + path)
         found, variables = self._find(segments)

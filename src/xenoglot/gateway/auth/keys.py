@@ -39,7 +39,7 @@ AMBIGUOUS = Failure(kind="invalid_request", message="the request shows two diffe
 NO_ADMIN = Failure(kind="permission", message="this API key is not for the administration of the gateway")
 NO_VIEWER = Failure(kind="permission", message="this API key has neither the role admin nor the role viewer")
 NO_MANAGER = Failure(
-    kind="permission", message="this API key has not the role admin, which changes to the gateway need"
+    kind="permission", message="this API key does not have the role admin, which is needed to change the gateway"
 )
 NO_USER = Failure(kind="permission", message="this API key is for the administration of the gateway alone")
 
