@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from xenoglot.store.ledger import queries
+from xenoglot.store.ledger import audit, prices, queries
+from xenoglot.store.ledger.audit import Change
+from xenoglot.store.ledger.prices import StoredPrice
 from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
 from xenoglot.store.ledger.rows import RequestRow
+from xenoglot.store.queries import Statement
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
+    from xenoglot.store.queries import Steps
     from xenoglot.store.sql import SQLStore
     from xenoglot.store.store import Store
 
@@ -136,3 +140,70 @@ def test_sums_do_not_depend_on_how_rows_are_written(rows: list[RequestRow], cut:
         found = [part[key] for part in parts if key in part]
         assert [sum(column) for column in zip(*found, strict=True)] == total
     assert {key for part in parts for key in part} == whole.keys()
+
+
+async def test_requests_are_read_in_the_order_of_their_ends(store: Store) -> None:
+    ledger = cast("SQLStore", store)
+    rows = [
+        replace(FULL, id="req_a", at=10.0, total_ms=5000.0),
+        replace(FULL, id="req_b", at=12.0, total_ms=1000.0, losses=2),
+        replace(FULL, id="req_c", at=14.0, total_ms=1000.0, model="small"),
+    ]
+    await ledger.write(queries.add(rows))
+
+    async def names(which: RequestFilter, after: tuple[float, str]) -> list[str]:
+        return [row.id for row in await ledger.read(queries.ended(which, after))]
+
+    assert await names(RequestFilter(), (0.0, "")) == ["req_b", "req_a", "req_c"]
+    assert await names(RequestFilter(), (13.0, "req_b")) == ["req_a", "req_c"]
+    assert await names(RequestFilter(), (15.0, "req_a")) == ["req_c"]
+    assert await names(RequestFilter(model="small", since=11.0), (0.0, "")) == ["req_c"]
+    assert await names(RequestFilter(lossy=True, failed=False, until=13.0), (0.0, "")) == ["req_b", "req_a"]
+
+
+async def test_sums_are_read_in_portions(store: Store) -> None:
+    ledger = cast("SQLStore", store)
+    await ledger.write(queries.add([replace(FULL, id=f"req_{name}", model=name) for name in "abc"]))
+    found = [
+        [row["model"] for row in await ledger.read(queries.usage(("model",), UsageFilter(), limit=2, offset=offset))]
+        for offset in (0, 2, 4)
+    ]
+    assert found == [["a", "b"], ["c"], []]
+    one = UsageFilter(model="b", upstream="openai", dialect="messages")
+    assert [row["requests"] for row in await ledger.read(queries.usage((), one))] == [1]
+
+
+async def test_what_was_captured_is_listed_without_its_content(store: Store) -> None:
+    ledger = cast("SQLStore", store)
+
+    def capture() -> Steps[None]:
+        sql = "INSERT INTO capture (request, part, media, body, expires) VALUES ($1, $2, $3, $4, $5)"
+        yield Statement(sql, ("req_1", "sent", "application/json", b"12345", 9.0))
+
+    await ledger.write(capture())
+    assert await ledger.read(queries.captured("req_1")) == [
+        queries.CapturePart(part="sent", media="application/json", bytes=5, expires=9.0)
+    ]
+    assert await ledger.read(queries.captured("req_2")) == []
+
+
+async def test_prices_are_replaced_and_deleted_and_each_change_is_in_the_audit_log(store: Store) -> None:
+    ledger = cast("SQLStore", store)
+    price = StoredPrice(pattern="m", upstream="up", valid_from=5.0, input="1", output="2")
+    dearer = replace(price, input="3", cache_read="0.5")
+
+    def change(number: int) -> Change:
+        return Change(id=f"audit_{number}", at=float(number), actor="key_1", request="req_1")
+
+    await ledger.write(prices.put(price, change(1)))
+    await ledger.write(prices.put(dearer, change(2)))
+    assert await ledger.read(prices.prices()) == [dearer]
+    assert await ledger.write(prices.delete(price.key, change(3)))
+    assert not await ledger.write(prices.delete(price.key, change(4)))
+    assert await ledger.read(prices.prices()) == []
+    found = await ledger.read(audit.entries(audit.AuditFilter()))
+    assert [(one.action, one.before, one.after) for one in found] == [
+        ("price.delete", asdict(dearer), None),
+        ("price.set", asdict(price), asdict(dearer)),
+        ("price.set", None, asdict(price)),
+    ]

@@ -99,9 +99,15 @@ def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
                 numbers.tell_of(gateway)
                 yield gateway
 
-        every = partial(os.kill, os.getppid(), signal.SIGHUP)  # the supervisor, which passes it on to all
+        every = partial(_reload_all, os.getppid())
         options = ServeOptions(assemble, source, AT_ONCE, post.terminal, closes=False, reloaded=every)
         serve_at(listener, config, _say, options)
+
+
+def _reload_all(supervisor: int) -> None:
+    """Have the supervisor tell all workers to reload."""
+    with suppress(OSError):  # it ended, and so does this worker
+        os.kill(supervisor, signal.SIGHUP)
 
 
 def _say(greeting: str) -> None:
