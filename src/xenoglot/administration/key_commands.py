@@ -58,7 +58,12 @@ def add_commands(
     create.add_argument("--tenant", metavar="NAME", help="tenant that the key belongs to (default: none)")
     create.add_argument("--name", metavar="NAME", help="name of the key in reports and logs (default: generated)")
     create.add_argument(
-        "--models", metavar="NAMES", nargs="+", default=[], help="allowed models, patterns allowed (default: all)"
+        "--models",
+        metavar="NAMES",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="allowed models, patterns allowed (default: all)",
     )
     create.add_argument(
         "--expires", metavar="TIME", default="never", help="12h, 90d, 52w from now, a date, `never` (never)"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError
@@ -337,3 +340,91 @@ async def test_secrets_have_256_bits_and_are_not_in_the_store(shop: Shop) -> Non
     found = await shop.read(api_keys.get("ci"))
     assert secret not in repr(found)
     assert digest_of(secret).hex() not in repr(found)
+
+
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "disable", "enable", "rotate", "keep", "expire", "delete", "wait", "ask"]),
+        st.integers(0, 3),
+    ),
+    max_size=30,
+)
+
+
+class Model:
+    """What is right: secrets with the times when they expire, by the names of their keys."""
+
+    def __init__(self) -> None:
+        self.secrets: dict[str, dict[str, float]] = {}
+        self.ends: dict[str, float] = {}
+        self.disabled: set[str] = set()
+
+    def expected(self, name: str, secret: str, now: float) -> object:
+        """Return what comes of a request with this secret, `True` if it is let in."""
+        if name not in self.secrets or secret not in self.secrets[name]:
+            return WRONG
+        if name in self.disabled:
+            return DISABLED
+        return EXPIRED if now >= min(self.secrets[name][secret], self.ends[name]) else True
+
+
+class Changes:
+    """Makes the changes of an example in a store and in the model of it."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.model = Model()
+        self.every: set[tuple[str, str]] = set()
+        """Every secret that there ever was, with the name of its key."""
+
+    async def apply(self, operation: str, name: str) -> None:
+        """Make one change; one that is not possible changes nothing."""
+        model, shop, now = self.model, self.shop, self.shop.time
+        if operation == "create" and name not in model.secrets:
+            secret = await shop.create(name=name)
+            model.secrets[name], model.ends[name] = {secret: inf}, inf
+            self.every.add((name, secret))
+        elif operation in ("disable", "enable") and await shop.update(name, disabled=operation == "disable"):
+            (model.disabled.add if operation == "disable" else model.disabled.discard)(name)
+        elif operation == "expire" and await shop.update(name, expires=now + 5):
+            model.ends[name] = now + 5
+        elif operation in ("rotate", "keep"):
+            await self._rotate(name, now if operation == "rotate" else now + 7)
+        elif operation == "delete":
+            await shop.write(api_keys.delete(name, managed_keys.new_change(now, "test")))
+            model.secrets.pop(name, None)
+            model.disabled.discard(name)
+
+    async def _rotate(self, name: str, end: float) -> None:
+        secret, steps = managed_keys.rotate(name, managed_keys.new_change(self.shop.time, "test"), end)
+        if await self.shop.write(steps) is not None:
+            secrets = self.model.secrets[name]
+            alive = {one: min(until, end) for one, until in secrets.items() if min(until, end) > self.shop.time}
+            self.model.secrets[name] = {**alive, secret: inf}
+            self.every.add((name, secret))
+
+
+@settings(max_examples=60)
+@given(OPERATIONS)
+def test_law_after_a_look_each_secret_does_what_the_store_says(operations: list[tuple[str, int]]) -> None:
+    async def run() -> None:
+        shop = Shop()
+        stored = StoredKeys(shop, {})
+        ring, changes = Keyring(stored=stored), Changes(shop)
+        for operation, number in operations:
+            if operation == "wait":
+                shop.time += 3
+            elif operation == "ask":
+                for _, secret in changes.every:
+                    await admitted(ring, secret)
+            else:
+                await changes.apply(operation, f"k{number}")
+        await stored.refresh()
+        shop.time += stored_keys.UNKNOWN_SECONDS
+        for name, secret in changes.every:
+            found = await admitted(ring, secret)
+            assert (isinstance(found, Principal) or found) == changes.model.expected(name, secret, shop.time)
+        await stored.aclose()
+        await shop.database.aclose()
+
+    asyncio.run(run())
