@@ -76,7 +76,9 @@ def test_serve_shows_the_traceback_to_the_operator_alone(module: Path, name: str
     finally:
         process.terminate()
         _, err = process.communicate(timeout=60)
-    lines = err.split("\n")
+    lines = next(line for line in map(json.loads, err.splitlines()) if line["event"] == "message")["message"].split(
+        "\n"
+    )
     start = lines.index("Traceback (most recent call last):")
     end = next(index for index, line in enumerate(lines) if line.startswith("ValueError: "))
     files = [line.split('"')[1] for line in lines[start:end] if line.startswith('  File "')]

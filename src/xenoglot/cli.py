@@ -281,19 +281,26 @@ def _add_address(serve: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of processes, at least 1 (default: 1; not for the embedded model)",
     )
+    serve.add_argument(
+        "--log-format",
+        choices=("auto", "text", "json"),
+        help="form of the log on standard error (default: auto, which is text on a terminal, else json)",
+    )
 
 
 def _serve(options: argparse.Namespace) -> int:
     from xenoglot.gateway.config.file_permissions import shown  # noqa: PLC0415  only this command needs a server
+    from xenoglot.gateway.observability.access_log import process_logs  # noqa: PLC0415  as above
 
-    backend = model_selection.load_python_backend(options)
-    if backend is not None:
-        _serve_python(options, backend)
-    elif options.print_config:
-        config = model_selection.config_of(options)
-        _say(shown(config, config.secrets))
-    else:
-        _serve_configured(model_selection.config_of(options), options)
+    with process_logs(options.log_format):
+        backend = model_selection.load_python_backend(options)
+        if backend is not None:
+            _serve_python(options, backend)
+        elif options.print_config:
+            config = model_selection.config_of(options)
+            _say(shown(config, config.secrets))
+        else:
+            _serve_configured(model_selection.config_of(options), options)
     return 0
 
 

@@ -120,6 +120,7 @@ KEYS = {
     "`[store]`": keys(settings.StoreSettings),
     "`[ledger]`": keys(ledger.LedgerSettings),
     "`[telemetry]`": keys(telemetry.TelemetrySettings),
+    "`[log]`": keys(settings.LogSettings),
     "`[[prices]]`": keys(ledger.PriceSettings),
     "`[[budgets]]`": keys(ledger.BudgetSettings),
     "`[limits]`": keys(LimitBackend),

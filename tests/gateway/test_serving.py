@@ -309,7 +309,10 @@ def test_the_line_of_an_answer(open_gateway: RunningGateway, access_lines: Acces
     line = access_lines.next()
     times = (line.pop("ttfb_ms"), line.pop("total_ms"))
     assert 0 < times[0] <= times[1]
-    assert line | {"request": "", "losses": []} == {
+    assert line | {"time": "", "request": "", "losses": []} == {
+        "time": "",
+        "level": "info",
+        "event": "request",
         "request": "",
         "method": "POST",
         "route": "/v1/messages",

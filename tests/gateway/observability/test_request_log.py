@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 NOTHING: JSONObject = {
+    "time": "1970-01-01T00:00:00.000Z",
+    "level": "info",
+    "event": "request",
     "request": "req_1",
     "method": "POST",
     "route": None,

@@ -24,7 +24,7 @@ from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config import settings
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import ModelSettings
-from xenoglot.gateway.observability.access_log import RedactionFormatter
+from xenoglot.gateway.observability.log_format import RedactionFormatter
 from xenoglot.gateway.process.greeting import greeting
 from xenoglot.gateway.process.reload import FileSource
 from xenoglot.gateway.process.serve import GatewayServer, ServeOptions, bind, serve_at

@@ -77,6 +77,7 @@ from xenoglot.gateway.config.settings import (
     ClientDialect,
     FetchSettings,
     KeySettings,
+    LogSettings,
     ModelSettings,
     OnLoss,
     ServerSettings,
@@ -115,6 +116,7 @@ class Config(Struct, frozen=True, kw_only=True):
     prices: tuple[PriceSettings, ...] = ()
     telemetry: TelemetrySettings | None = None
     budgets: tuple[BudgetSettings, ...] = ()
+    log: LogSettings = LogSettings()
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -203,6 +205,7 @@ class _File(Struct, frozen=True, kw_only=True):
     prices: tuple[PriceSettings, ...] = ()
     telemetry: TelemetrySettings | None = None
     budgets: tuple[BudgetSettings, ...] = ()
+    log: LogSettings = LogSettings()
     on_loss: OnLoss = "warn"
 
 
@@ -266,6 +269,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         prices=file.prices,
         telemetry=file.telemetry,
         budgets=file.budgets,
+        log=file.log,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)

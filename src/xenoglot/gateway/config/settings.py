@@ -90,6 +90,12 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         return self.loopback if self.metrics is None else self.metrics
 
 
+class LogSettings(Struct, frozen=True, kw_only=True):
+    """The log on standard error: lines of JSON, or short ones for people; `auto`: these on a terminal."""
+
+    format: Literal["auto", "text", "json"] = "auto"
+
+
 class KeySettings(Struct, frozen=True, kw_only=True):
     """Environment variables with the clients' keys, each with one key or several separated by white space."""
 

@@ -12,41 +12,42 @@ import asyncio
 import logging
 import sys
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from xenoglot.gateway.observability.log_format import REQUESTS, JSONFormatter, RedactionFormatter, owned_root
 
-ACCESS = logging.getLogger("xenoglot.access")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from xenoglot.gateway.observability.log_format import LogFormat
+
+ACCESS = logging.getLogger(REQUESTS)
 """One line per request, at level INFO, the message being a JSON object."""
 
 OURS = logging.getLogger("xenoglot")
 """Where our handler is, unless the logging of the process is configured by somebody else."""
 
 
-class RedactionFormatter(logging.Formatter):
-    """Formats records as usual, and takes secrets out of what is made of them."""
-
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        super().__init__("%(message)s")
-        self.redact = redact
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line of one record."""
-        return self.redact(super().format(record))
-
-
 class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes lines to stderr, without any of our keys."""
+    """Writes lines to stderr, without any of our keys, as text or JSON. A `fixed` form is not changed any more."""
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    def __init__(self, redact: Callable[[str], str], form: LogFormat = "auto", *, fixed: bool = False) -> None:
         super().__init__(sys.stderr)
-        self.terminal = hasattr(sys.stderr, "isatty") and sys.stderr.isatty()
+        self.terminal = False
         """Whether a person reads the lines."""
-        self.setFormatter(RedactionFormatter(redact))
+        self.fixed = fixed
+        self.write_as(form, redact)
         self._lines: deque[bytes] = deque()
         self._due: asyncio.AbstractEventLoop | None = None
         """The loop at the end of whose turn lines are written."""
+
+    def write_as(self, form: LogFormat, redact: Callable[[str], str]) -> None:
+        """Write in this form from now on."""
+        self.form: LogFormat = form
+        at_terminal = hasattr(sys.stderr, "isatty") and sys.stderr.isatty()
+        self.terminal = at_terminal if form == "auto" else form == "text"
+        self.setFormatter(RedactionFormatter(redact) if self.terminal else JSONFormatter(redact))
 
     def put(self, line: bytes) -> None:
         """Have a line written soon; where no loop runs, now."""
@@ -108,15 +109,40 @@ def listener() -> LineHandler | None:
         or ACCESS.filters
         or handler.filters
         or handler.level > logging.INFO
-        or type(handler.formatter) is not RedactionFormatter
+        or not isinstance(handler.formatter, RedactionFormatter)
     ):
         return None
     return handler
 
 
-def configure_logging(redact: Callable[[str], str]) -> None:
+def configure_logging(redact: Callable[[str], str], form: LogFormat = "auto") -> None:
     """Write our logs to stderr, one line each, without any of our keys; leave a logging that is configured alone."""
     if OURS.hasHandlers():
+        for handler in OURS.handlers:
+            if type(handler) is LineHandler and handler in logging.root.handlers:  # that of `process_logs`
+                handler.write_as(handler.form if handler.fixed else form, redact)
         return
-    OURS.addHandler(LineHandler(redact))
+    OURS.addHandler(LineHandler(redact, form))
     OURS.setLevel(logging.INFO)
+
+
+@contextmanager
+def process_logs(form: LogFormat | None) -> Generator[None]:
+    """Write all logs of this process as `configure_logging` will, those of other packages and uncaught errors too.
+
+    Without a `form` the configuration decides. Logging that is configured already is left alone.
+    """
+    if OURS.hasHandlers():
+        yield
+        return
+    handler = LineHandler(str, form or "auto", fixed=form is not None)
+    level = OURS.level
+    OURS.addHandler(handler)
+    OURS.setLevel(logging.INFO)
+    try:
+        with owned_root(handler, OURS):
+            yield
+    finally:
+        OURS.removeHandler(handler)
+        OURS.setLevel(level)
+        handler.close()

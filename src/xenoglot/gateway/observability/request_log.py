@@ -19,6 +19,7 @@ from xenoglot.codec.loss import Loss, Losses, divide, summary
 from xenoglot.errors import QUOTING
 from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.observability.access_log import ACCESS, listener
+from xenoglot.gateway.observability.log_format import timestamp
 from xenoglot.gateway.observability.trace_context import TraceContext
 from xenoglot.gateway.observability.tracing import LoggedTarget, RequestSpans
 from xenoglot.model.failure import FailureKind
@@ -61,6 +62,8 @@ MAX_LOSSES = 20
 
 MOST_LOSSES = 1000
 """How many it names where an operator wants to see all of them."""
+
+FIRST_FAILED, FIRST_ERROR = 400, 500
 
 ID_BYTES = 12
 IDS_AT_ONCE = 256
@@ -373,7 +376,7 @@ class RequestLogger:
         if self.ledger is not None:
             self.ledger.add(record, self.clock())
         if ACCESS.isEnabledFor(logging.INFO):
-            entry = line(record, self.clock(), all_losses=self.all_losses)
+            entry = line(record, self.clock(), all_losses=self.all_losses, written=time.time())
             log = listener()
             if log is None:
                 ACCESS.info("%s", encode_json(entry).decode())
@@ -398,8 +401,11 @@ def identifier() -> str:
 
 
 class LogLine(Struct):
-    """What the log says of a request; times in milliseconds."""
+    """The line of a request in the log; durations in milliseconds."""
 
+    time: str
+    level: str
+    event: str
     request: str
     method: str
     route: str | None
@@ -420,6 +426,9 @@ class LogLine(Struct):
     losses: list[str]
     failed_tries: list[str] | UnsetType = UNSET
     cost: LoggedCost | UnsetType = UNSET
+    key: str | UnsetType = UNSET
+    session: str | UnsetType = UNSET
+    trace: str | UnsetType = UNSET
 
 
 class LoggedCost(Struct):
@@ -443,12 +452,19 @@ class LoggedUsage(Struct, omit_defaults=True):
     estimated: bool = False
 
 
-def line(record: RequestLog, now: float, *, all_losses: bool = False) -> LogLine:
-    """Return what the log says of `record` at the time `now`; `all_losses` names harmless losses too."""
+def line(record: RequestLog, now: float, *, all_losses: bool = False, written: float = 0.0) -> LogLine:
+    """Return the line of `record` at the time `now` of its clock; `all_losses` names harmless losses too.
+
+    It is `written` at that time, in Unix seconds.
+    """
     status, usage, model, target = record.status, record.usage, record.model, record.target
     if status is None and record.failure == "cancelled":
         status = CLIENT_GONE
+    client = record.client
     return LogLine(
+        timestamp(written),
+        _level(record),
+        "request",
         record.request_id,
         for_log(record.method),
         record.route,
@@ -469,7 +485,17 @@ def line(record: RequestLog, now: float, *, all_losses: bool = False) -> LogLine
         _named(tuple(record.losses), all_losses=all_losses) if record.losses else [],
         UNSET if record.failed_tries is None else record.failed_tries,
         UNSET if record.cost is None else LoggedCost(*record.cost),
+        client.name or client.key or UNSET,
+        record.session or UNSET,
+        record.trace or UNSET,
     )
+
+
+def _level(record: RequestLog) -> str:
+    """Return how bad a request went: `error` where the gateway or an upstream failed."""
+    broken = record.failure is not None and record.failure != "cancelled"
+    status = record.status or 0
+    return "error" if status >= FIRST_ERROR or (broken and status < FIRST_FAILED) else "info"
 
 
 def _why(target: str, failure: Failure) -> str:

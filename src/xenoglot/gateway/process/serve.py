@@ -190,7 +190,7 @@ async def _serve(config: Config, listener: socket.socket, say: Callable[[str], o
         if source is not None:
             server.native.application.reload = partial(_reload, reloader, reloaded)
         server.reload = partial(_hang_up, server, reloader) if terminal and closes else reloader.reload
-        configure_logging(server.native.redact)
+        configure_logging(server.native.redact, config.log.format)
         if config.server.watch:
             reloader.watch()
         _settle()
