@@ -117,7 +117,7 @@ def test_the_image_is_a_gateway_that_is_healthy_and_drains(build: dockerfile.Bui
         healthy = subprocess.run(check, cwd=folder, env=environment, capture_output=True, timeout=TIMEOUT, check=False)
         process.send_signal(signal.SIGTERM)
         assert process.wait(TIMEOUT) == 0
-    assert healthy.stdout.decode() == f'http://127.0.0.1:{port}/health/ready: HTTP 200: {{"status":"ready"}}\n'
+    assert healthy.stdout.decode() == f'http://127.0.0.1:{port}/readyz: HTTP 200: {{"status":"ready"}}\n'
     gone = subprocess.run(check, cwd=folder, env=environment, capture_output=True, timeout=TIMEOUT, check=False)
     assert (healthy.returncode, gone.returncode) == (0, 1)
     assert files(image.root) == before  # a read-only root is enough

@@ -45,8 +45,8 @@ def test_a_ready_gateway_is_healthy(capsys: pytest.CaptureFixture[str], monkeypa
         assert main(["health"]) == 0
         assert main(["health", f"{gateway.url}/", "--live"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f'{gateway.url}/health/ready: HTTP 200: {{"status":"ready"}}',
-        f'{gateway.url}/health: HTTP 200: {{"status":"ok"}}',
+        f'{gateway.url}/readyz: HTTP 200: {{"status":"ready"}}',
+        f'{gateway.url}/livez: HTTP 200: {{"status":"ok"}}',
     ]
 
 
@@ -68,7 +68,7 @@ def test_other_answers(answer: bytes, told: str, capsys: pytest.CaptureFixture[s
     with raw_server(answer) as url:
         code = main(["health", url])
     output, errors = capsys.readouterr()
-    assert (code, output or errors) == (0 if "200" in told else 1, f"{url}/health/ready{told}\n")
+    assert (code, output or errors) == (0 if "200" in told else 1, f"{url}/readyz{told}\n")
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,12 @@ def test_a_server_that_is_no_gateway_is_unhealthy(
     with raw_server(answer) as url:
         assert main(["health", url, *flags]) == 1
     output, errors = capsys.readouterr()
-    assert (output, errors.count("\n"), errors.startswith(f"{url}/health/ready: ")) == ("", 1, True)
+    assert (output, errors.count("\n"), errors.startswith(f"{url}/readyz: ")) == ("", 1, True)
 
 
 def test_no_server_is_unhealthy(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["health", "http://127.0.0.1:9"]) == 1
-    assert (
-        capsys.readouterr().err == "http://127.0.0.1:9/health/ready: no connection to the gateway: Connection refused\n"
-    )
+    assert capsys.readouterr().err == "http://127.0.0.1:9/readyz: no connection to the gateway: Connection refused\n"
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://127.0.0.1", "http://", "http://127.0.0.1:eight"])

@@ -12,7 +12,7 @@ from xenoglot.errors import ConfigurationError
 if TYPE_CHECKING:
     import argparse
 
-PATHS = {"ready": "/health/ready", "live": "/health"}
+PATHS = {"ready": "/readyz", "live": "/livez"}
 """What is checked -> the path that reports it."""
 
 HEALTHY, UNHEALTHY = 0, 1
