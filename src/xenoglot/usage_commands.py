@@ -60,7 +60,10 @@ def add_commands(commands: argparse._SubParsersAction[Parser], say: Callable[[st
         description="Report tokens, requests and cost by tenant, model and others, from the ledger of a gateway.",
     )
     usage.add_argument(
-        "--by", metavar="NAMES", default="tenant,model", help=f"group by some of {', '.join(GROUPS)} (tenant,model)"
+        "--by",
+        metavar="NAMES",
+        default="tenant,model",
+        help=f"group by some of {', '.join(GROUPS)}, tag:NAME (tenant,model)",
     )
     _add_period(usage)
     usage.add_argument("--tenant", metavar="NAME", help="only this tenant")
@@ -105,8 +108,8 @@ def _add_period(parser: argparse.ArgumentParser) -> None:
 
 def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     by = [name for name in options.by.split(",") if name]
-    if unknown := [name for name in by if name not in GROUPS]:
-        raise ConfigurationError(f"--by: `{unknown[0]}`: expected one of {', '.join(GROUPS)}")
+    if unknown := [name for name in by if not queries.is_group(name)]:
+        raise ConfigurationError(f"--by: `{unknown[0]}`: expected one of {queries.EXPECTED}")
     which = UsageFilter(since=_since(options) // 3600 * 3600, tenant=options.tenant)
     rows, names = _read(options, _with_names(queries.usage(by, which)))
     if "key" in by:

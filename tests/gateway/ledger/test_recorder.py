@@ -104,6 +104,7 @@ async def test_a_row_has_what_the_log_has(keeper: Keeper) -> None:
         record(
             1, backend="large", target="m1", tries=2, status=200, answered=0.25, stream=True, finish="stop",
             cost=RequestCost(12, "USD", "own"), trace_context=TraceContext(f"00-{TRACE}-b7ad6b7169203331-01"),
+            tags={"team": "search"},
         ),
         1.5,
     )  # fmt: skip
@@ -111,7 +112,7 @@ async def test_a_row_has_what_the_log_has(keeper: Keeper) -> None:
     (row,) = await keeper.rows()
     assert (row.id, row.at, row.upstream_dialect, row.ttfb_ms, row.total_ms) == ("req_1", NOW - 1.5, "chat", 250, 1500)
     assert (row.input, row.output, row.cache_read, row.cost, row.currency) == (10, 2, None, 12, "USD")
-    assert row.trace == TRACE
+    assert (row.trace, row.tags) == (TRACE, ",team=search,")
     assert (recorder.written, recorder.dropped, recorder.waiting) == (1, 0, 0)
 
 

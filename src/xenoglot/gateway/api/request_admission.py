@@ -14,6 +14,7 @@ from xenoglot.gateway.auth.request_checks import Rejection, check_host, check_me
 from xenoglot.gateway.endpoint.request_context import Admission, RequestContext, shows_key
 from xenoglot.gateway.endpoint.responses import fail
 from xenoglot.gateway.endpoint.routes import NOTHING, USUAL_DIALECT
+from xenoglot.gateway.observability.request_tags import read_tags
 from xenoglot.gateway.observability.trace_context import read_trace_context
 from xenoglot.gateway.upstream.call import passed_on
 from xenoglot.model.failure import Failure
@@ -165,6 +166,7 @@ class RequestAdmission:
             hops=request_heads.read_hops(exchange.headers),
             passed=passed_on(exchange.headers, dialect),
             trace=read_trace_context(exchange.headers),
+            tags=read_tags(exchange.headers),
         )
 
     def _refusal(self, ctx: RequestContext, row: EndpointRow | None) -> Rejection | None:
@@ -190,7 +192,7 @@ def admitted_context(entry: Admission, exchange: Exchange, record: RequestLog) -
     record.dialect = entry.dialect.name
     record.client = entry.client
     record.origin = entry.origin
-    record.trace_context = entry.trace
+    record.trace_context, record.tags = entry.trace, entry.tags
     exchange.variables = entry.variables
     request_heads.arrive(entry.hops)
     return RequestContext(exchange, entry.dialect, record, entry.hops)

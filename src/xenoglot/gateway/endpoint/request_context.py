@@ -62,7 +62,8 @@ class Admission(Struct, frozen=True, kw_only=True):
 
     `generates` is whether the handler does nothing but have a model answer, so that it may be left out.
     `source` is where wrong keys would be counted, `hops` how many gateways it has come through, `passed`
-    which of its headers a server of the dialect may see, `trace` the context of its trace.
+    which of its headers a server of the dialect may see, `trace` the context of its trace, `tags` the tags in
+    its head.
     """
 
     leave: object
@@ -77,6 +78,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     hops: int
     passed: tuple[tuple[str, str], ...]
     trace: TraceContext | None
+    tags: Mapping[str, str] | None
 
 
 KEY_PARAMETERS = frozenset({*KEY_HEADERS, "access_token", "api_key", "apikey", "authorization", "key", "token"})

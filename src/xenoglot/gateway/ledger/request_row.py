@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from xenoglot.backends.redaction import for_log
 from xenoglot.gateway.ledger.request_cost import counts_of
 from xenoglot.gateway.observability.request_log import CLIENT_GONE
+from xenoglot.gateway.observability.request_tags import encode_tags
 from xenoglot.model.response import Usage
 from xenoglot.store.ledger.rows import RequestRow
 
@@ -67,6 +68,7 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
         losses=len(losses),
         loss_kinds=_kinds(losses) if losses else None,
         trace=record.trace,
+        tags=encode_tags(record.tags),
     )
 
 

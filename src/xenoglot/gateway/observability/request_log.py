@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -136,6 +136,8 @@ class RequestLog(Struct):
     """A digest of the session that the request belongs to; learned only where requests are stored."""
     trace_context: TraceContext | None = None
     """The context of the client's trace."""
+    tags: Mapping[str, str] | None = None
+    """What the client calls the request, by names of its choice."""
     spans: RequestSpans | None = None
     """The spans of the request, where it is traced here."""
     operation: str | None = None
@@ -429,6 +431,7 @@ class LogLine(Struct):
     key: str | UnsetType = UNSET
     session: str | UnsetType = UNSET
     trace: str | UnsetType = UNSET
+    tags: Mapping[str, str] | UnsetType = UNSET
 
 
 class LoggedCost(Struct):
@@ -488,6 +491,7 @@ def line(record: RequestLog, now: float, *, all_losses: bool = False, written: f
         client.name or client.key or UNSET,
         record.session or UNSET,
         record.trace or UNSET,
+        record.tags or UNSET,
     )
 
 

@@ -277,7 +277,7 @@ class BackgroundJobs(Struct, frozen=True):
             raise FailureError(UNREACHABLE) from None
         own = self.observer.record(exchange.method)
         own.route, own.dialect, own.client, own.answer_id = record.route, record.dialect, record.client, queued.id
-        own.trace_context = record.trace_context
+        own.trace_context, own.tags = record.trace_context, record.tags
         job.run(self, replace(ctx, exchange=JobExchange(exchange, dialect.framing, job), record=own))
         keeper.sweep()
         return job

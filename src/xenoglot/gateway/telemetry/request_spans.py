@@ -259,6 +259,8 @@ class RequestSpans:
             names.XENOGLOT_TRIES: record.tries,
             names.XENOGLOT_LOSSES: loss_texts(record) or None,
         }
+        if record.tags is not None:
+            told |= {f"{names.XENOGLOT_TAG}.{name}": value for name, value in record.tags.items()}
         if record.cost is not None:
             told[names.XENOGLOT_COST] = record.cost.amount / MICRO
             told[names.XENOGLOT_COST_CURRENCY] = record.cost.currency

@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 
 from xenoglot.store.ledger.rows import COLUMNS, FIRST_FAILED_STATUS, RequestRow
 from xenoglot.store.ledger.tables import COUNTS, ENDED
+from xenoglot.store.ledger.tag_usage import TAG, tag_usage
 from xenoglot.store.queries import RowStatement, Statement
 
 if TYPE_CHECKING:
@@ -99,19 +100,30 @@ def summed(rows: Iterable[RequestRow]) -> dict[tuple[int, str, str, str, str, st
     return sums
 
 
+EXPECTED: Final = f"{', '.join(GROUPS)}, {TAG}NAME"
+
+
+def is_group(name: str) -> bool:
+    """Return whether usage can be grouped by `name`."""
+    return name in GROUPS or (name.startswith(TAG) and name != TAG)
+
+
 def usage(
     by: Sequence[str], which: UsageFilter, *, limit: int | None = None, offset: int = 0
 ) -> Steps[list[dict[str, JSON]]]:
-    """Return the sums of usage by each group and currency, in order; `by` are some of `GROUPS`.
+    """Return the sums of usage by each group and currency, in order; `by` are some of `GROUPS`, or `tag:NAME`.
 
     At most `limit` of them after the first `offset`.
 
     Raises:
         ValueError: it is none of them.
     """
-    unknown = [name for name in by if name not in GROUPS]
+    unknown = [name for name in by if not is_group(name)]
     if unknown:
-        raise ValueError(f"`{unknown[0]}`: expected one of {', '.join(GROUPS)}")
+        raise ValueError(f"`{unknown[0]}`: expected one of {EXPECTED}")
+    if any(name.startswith(TAG) for name in by):
+        found = yield from tag_usage(by, which, SUMS)
+        return found[offset:][:limit]
     groups = [_DAY if name == "day" else name for name in by] + ["currency"]
     conditions, values = ["hour >= $1", "hour < $2"], [int(which.since), int(which.until)]
     bound: list[Value] = [*values]
