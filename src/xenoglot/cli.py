@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import xenoglot
 from xenoglot import bench_commands, model_selection, probe_command, usage_commands
-from xenoglot.administration import doctor_command, key_commands
+from xenoglot.administration import budget_commands, doctor_command, key_commands
 from xenoglot.agent import command as agent
 from xenoglot.backends.redaction import for_log
 from xenoglot.backends.user_traceback import USER_CODE
@@ -166,6 +166,7 @@ def _parser() -> _Parser:
     usage_commands.add_commands(commands, _say)
     doctor_command.add_command(commands, _say)
     key_commands.add_commands(commands, _say, partial(print, file=sys.stderr))
+    budget_commands.add_commands(commands, _say)
     return parser
 
 

@@ -19,7 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "Connect programs": ("serve", "run", "init", "config", "health", "completion"),
     "Models and providers": ("models", "providers", "probe", "pull"),
     "Report": ("usage", "requests"),
-    "Administer": ("doctor", "keys"),
+    "Administer": ("doctor", "keys", "budgets"),
     "Translate": ("translate", "parse"),
     "Test": ("mock", "record", "replay"),
 }
@@ -45,6 +45,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "xenoglot keys rotate laptop --keep-old 24h",
     ),
     "doctor": ("xenoglot doctor --config xenoglot.toml",),
+    "budgets": (
+        "xenoglot budgets set tenant:ada 50 --period month --warn-at 80",
+        "xenoglot budgets list",
+        "xenoglot budgets delete tenant:ada",
+    ),
     "models": ("xenoglot models --upstream http://127.0.0.1:8000",),
     "ask": (
         "xenoglot ask What is the capital of France?",

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MICRO: Final = 1_000_000
+MONEY: Final = ("cost", "amount", "spent", "reserved", "remaining")
+"""Columns of amounts, which are text in tables."""
 SHOWN: Final = ("requests", "failures", "input", "output", "cache_read", "cost", "unpriced", "estimated")
 """Sums in the table; CSV and JSON have all."""
 LISTED: Final = (
@@ -127,7 +129,7 @@ def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     else:
         columns = (*by, *SHOWN, "currency")
         rows = [row | {"key": row["key_name"] or row["key"]} for row in rows] if "key" in by else rows
-        say(table(columns, [row | {"cost": _money(row["cost"]) if row["currency"] else ""} for row in rows]))
+        say(table(columns, [row | {"cost": money(row["cost"]) if row["currency"] else ""} for row in rows]))
     return 0
 
 
@@ -178,7 +180,7 @@ def _line(row: RequestRow) -> str:
         str(row.status or "-"),
         f"{row.total_ms / 1000:.1f} s",
         None if row.input is None and row.output is None else tokens,
-        None if row.cost is None else f"{_money(row.cost)} {row.currency}",
+        None if row.cost is None else f"{money(row.cost)} {row.currency}",
         f"losses {row.losses}" if row.losses else None,
         row.failure,
     )
@@ -266,7 +268,7 @@ def _with_ledger(options: argparse.Namespace, use: Callable[[Database], Awaitabl
 
 def _readable(row: RequestRow) -> dict[str, JSON]:
     values: dict[str, JSON] = asdict(row)
-    values["cost"] = None if row.cost is None else f"{_money(row.cost)} {row.currency}"
+    values["cost"] = None if row.cost is None else f"{money(row.cost)} {row.currency}"
     return {"id": values.pop("id"), "time": moment(values.pop("at"), "second"), **values}
 
 
@@ -276,7 +278,10 @@ def moment(seconds: float, exact: str) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime(forms.get(exact, "%Y-%m-%dT%H:%M:%SZ"))
 
 
-def _money(amount: int) -> str:
+def money(amount: int) -> str:
+    """Return micro-units as a decimal number."""
+    if amount < 0:
+        return f"-{money(-amount)}"
     return f"{amount // MICRO}.{amount % MICRO:06}"
 
 
@@ -290,7 +295,7 @@ def table(columns: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str:
     """Return rows in columns: numbers to the right, a dash for what is not known."""
     cells = [[_cell(row.get(name)) for name in columns] for row in rows]
     widths = [max(len(name), *(len(line[place]) for line in cells), 0) for place, name in enumerate(columns)]
-    numbers = [all(isinstance(row.get(name), int | float) or name == "cost" for row in rows) for name in columns]
+    numbers = [all(isinstance(row.get(name), int | float) or name in MONEY for row in rows) for name in columns]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if number else cell.ljust(width)

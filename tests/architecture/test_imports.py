@@ -41,7 +41,7 @@ ARROWS = {
     "testing": ANSWERERS,
     "probe_command": ANSWERERS | {"gateway"},
     "usage_commands": MACHINERY | {"gateway", "model_selection", "store"},
-    "administration": MACHINERY | {"backends", "gateway", "model_selection", "store", "usage_commands"},
+    "administration": MACHINERY | {"backends", "gateway", "model_selection", "policy", "store", "usage_commands"},
     "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools", "python_gateway"},  # the default upstream

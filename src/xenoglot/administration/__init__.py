@@ -1,1 +1,1 @@
-"""Commands that administer a gateway through its store: API keys."""
+"""Commands that administer a gateway: API keys and budgets in its store, a check of the whole."""
