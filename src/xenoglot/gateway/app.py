@@ -201,6 +201,7 @@ class Gateway:
             keeper=self.keeper,
             recorder=self.recorder,
             prices=self.prices,
+            budgets=self.budgets,
             dispatcher=self.dispatcher,
             backends=self.backends,
             routes=self.routes,

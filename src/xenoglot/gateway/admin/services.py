@@ -13,6 +13,7 @@ from xenoglot.gateway.auth.stored_keys import StoredKeys
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.routes import Routes
+from xenoglot.gateway.ledger.budget_service import BudgetService
 from xenoglot.gateway.ledger.recorder import RequestRecorder
 from xenoglot.gateway.ledger.request_cost import PriceList
 from xenoglot.gateway.routing.reservation import Dispatcher
@@ -37,6 +38,7 @@ class AdminServices(Struct, frozen=True, kw_only=True):
     keeper: StoreService | None
     recorder: RequestRecorder | None
     prices: PriceList | None
+    budgets: BudgetService | None
     dispatcher: Dispatcher
     backends: Mapping[str, Backend]
     routes: Routes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.gateway.admin.budgets import BudgetRoutes
 from xenoglot.gateway.admin.configuration import ConfigRoutes
 from xenoglot.gateway.admin.endpoint import AdminEndpoint
 from xenoglot.gateway.admin.keys import KeyRoutes
@@ -30,6 +31,7 @@ def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
         PriceRoutes(services),
         KeyRoutes(services, services.stored),
         OrganizationRoutes(services),
+        BudgetRoutes(services),
     )
     return tuple(route for part in parts for route in part.routes())
 
