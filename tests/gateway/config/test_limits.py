@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.config import load as config_load
 from xenoglot.gateway.config.limits import LONGEST_WINDOW, window
 from xenoglot.gateway.limits.limiter import MemoryLimiter, Scopes, expected_tokens
@@ -55,6 +56,9 @@ def test_a_window_is_a_number_and_a_time(text: str, expected: Window | None) -> 
     assert window(text) == expected
 
 
+ME = Principal(owner="me")
+
+
 def test_limits_of_clients_models_and_upstreams() -> None:
     scopes = Scopes(
         load(
@@ -67,8 +71,8 @@ def test_limits_of_clients_models_and_upstreams() -> None:
         )
     )
     mine = Scope("key:me", requests=(Window(60, 60.0), Window(1_000, 86_400.0)), concurrency=8)
-    assert scopes.of_request("large", "me") == (mine, Scope("model:large", concurrency=0))
-    assert scopes.of_request("*", "me") == (mine,)
+    assert scopes.of_request("large", ME) == (mine, Scope("model:large", concurrency=0))
+    assert scopes.of_request("*", ME) == (mine,)
     upstream = Scope("upstream:main", tokens=(Window(9, 3_600.0),), queue=3, queue_seconds=1.5)
     assert (scopes.of_upstream("main"), scopes.of_upstream("b")) == ((upstream,), ())
     assert mine.kind == "key"
@@ -76,7 +80,7 @@ def test_limits_of_clients_models_and_upstreams() -> None:
 
 def test_where_nothing_is_limited_nothing_is_named() -> None:
     scopes = Scopes(load())
-    assert (scopes.of_request("m", "me"), scopes.of_upstream("main"), scopes.output_tokens) == ((), (), 1024)
+    assert (scopes.of_request("m", ME), scopes.of_upstream("main"), scopes.output_tokens) == ((), (), 1024)
 
 
 def test_every_mistake_is_told() -> None:

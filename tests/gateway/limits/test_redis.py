@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.gateway.limits.valkey import Valkey, running
 from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import ConfigurationError, FailureError
+from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.limits.redis import TIMEOUT, RedisLease, RedisLimiter
 from xenoglot.gateway.limits.redis_timeout import SilenceTimeout
@@ -361,11 +362,15 @@ async def test_gateways_of_one_configuration_share_their_limits(valkey: Valkey) 
         assert isinstance(one.limiter, RedisLimiter)
         await one.limiter._server._redis.flushall()
         for gateway in (one, other):
-            scopes = gateway.dispatcher.scopes.of_request("", "me")
+            scopes = gateway.dispatcher.scopes.of_request("", Principal(owner="me"))
             await (await gateway.limiter.enter(scopes, owner="me", tokens=0)).leave(0)
         with pytest.raises(FailureError, match="this API key"):
-            await one.limiter.enter(one.dispatcher.scopes.of_request("", "me"), owner="me", tokens=0)
-        (await other.limiter.enter(other.dispatcher.scopes.of_request("", "you"), owner="you", tokens=0)).drop()
+            await one.limiter.enter(one.dispatcher.scopes.of_request("", Principal(owner="me")), owner="me", tokens=0)
+        (
+            await other.limiter.enter(
+                other.dispatcher.scopes.of_request("", Principal(owner="you")), owner="you", tokens=0
+            )
+        ).drop()
 
 
 async def test_where_nothing_is_limited_nobody_is_asked() -> None:

@@ -277,7 +277,8 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     variables = (variable for _, variable in named_variables(config.keys.named))
     several = {variable for variable in variables if len(config.secrets[variable].split()) > 1}
     check_named_keys(config.keys.named, several, problems)
-    check_tenants(config.tenants, config.keys.named, config.client_keys, config.secrets, problems)
+    keys = config.keys
+    check_tenants(config.tenants, keys.named, config.client_keys, config.secrets, problems, stored=keys.store)
     _check_clients(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from xenoglot.gateway.config.limits import LimitSettings, check_limits
 from xenoglot.gateway.config.named_keys import check_models
 from xenoglot.gateway.config.schema import join, shown
 
@@ -25,12 +26,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Tenant(Struct, frozen=True, kw_only=True):
     """Clients that share stored data: holders of the keys in `key_env`, or of keys with a SHA-256 in `key_sha256`.
 
-    `models` are the allowed names, or patterns of them; without any, all are allowed.
+    `models` are the allowed names, or patterns of them; without any, all are allowed. `limits` are shared by all keys
+    of the tenant, in place of those of `[keys]`.
     """
 
     key_env: str | None = None
     key_sha256: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    limits: LimitSettings | None = None
 
 
 def wanted(tenants: Mapping[str, Tenant]) -> Iterator[tuple[str, str]]:
@@ -40,19 +43,25 @@ def wanted(tenants: Mapping[str, Tenant]) -> Iterator[tuple[str, str]]:
             yield join(join("tenants", name), "key_env"), tenant.key_env
 
 
-def check_tenants(
+def check_tenants(  # noqa: PLR0913  each is read alone
     tenants: Mapping[str, Tenant],
     named: Mapping[str, NamedKey],
     client_keys: Sequence[str],
     secrets: Secrets,
     problems: Problems,
+    *,
+    stored: bool = False,
 ) -> None:
-    """Note what is wrong with the tenants, and keys that two of tenants, `named` keys and `client_keys` share."""
+    """Note what is wrong with the tenants, and keys that two of tenants, `named` keys and `client_keys` share.
+
+    `stored` is whether the store may have keys of tenants.
+    """
     for name, tenant in tenants.items():
         path = join("tenants", name)
         if not _NAME.fullmatch(name):
             problems.add(path, f"found {shown(name)}; a name is letters, digits and `.`, `_`, `-`")
-        if tenant.key_env is None and not tenant.key_sha256:
+        has_others = stored or any(key.tenant == name for key in named.values())
+        if tenant.key_env is None and not tenant.key_sha256 and not has_others:
             problems.add(path, "needs a key: name an environment variable in `key_env`, or digests in `key_sha256`")
         for index, digest in enumerate(tenant.key_sha256):
             if not _DIGEST.fullmatch(digest):
@@ -60,6 +69,7 @@ def check_tenants(
                     f"{path}.key_sha256[{index}]", "expected a SHA-256 in 64 hexadecimal digits, in lower case"
                 )
         check_models(tenant.models, path, problems)
+        check_limits(tenant.limits, path, problems)
     _check_holders((*_held(tenants, client_keys, secrets), *_held_by_name(named, secrets)), problems)
 
 

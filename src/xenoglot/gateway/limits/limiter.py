@@ -19,6 +19,7 @@ from xenoglot.policy.limits.usage_ledger import Scope, Window
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from xenoglot.gateway.auth.keys import Principal
     from xenoglot.gateway.config.load import Config
     from xenoglot.model.request import Request
     from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage
@@ -230,21 +231,33 @@ class MemoryLimiter:
 class Scopes:
     """The limits of a configuration."""
 
-    __slots__ = ("_models", "_owner", "_upstreams", "output_tokens")
+    __slots__ = ("_models", "_owner", "_tenants", "_upstreams", "output_tokens")
 
     def __init__(self, config: Config) -> None:
         self._owner = config.keys.limits
+        self._tenants = {
+            name: scoped(f"tenant:{name}", one.limits) for name, one in config.tenants.items() if one.limits
+        }
         self._models = {one.name: scoped(f"model:{one.name}", one.limits) for one in config.models if one.limits}
         self._upstreams = {
             name: (scoped(f"upstream:{name}", one.limits),) for name, one in config.upstreams.items() if one.limits
         }
         self.output_tokens = config.limits.output_tokens
 
-    def of_request(self, alias: str, owner: str) -> tuple[Scope, ...]:
-        """Return the limits of a request by `owner` for the model of the row `alias`, each client's own first."""
-        model = self._models.get(alias)
-        mine = () if self._owner is None else (scoped(f"key:{owner}", self._owner),)
-        return mine if model is None else (*mine, model)
+    def of_request(self, alias: str, client: Principal) -> tuple[Scope, ...]:
+        """Return the limits of a request by `client` for the model of the row `alias`, the client's own first.
+
+        Limits of a tenant stand in place of the usual ones of clients. Those of a key hold in addition.
+        """
+        model, tenant = self._models.get(alias), client.tenant
+        own: tuple[Scope, ...] = ()
+        if tenant is not None and tenant in self._tenants:
+            own = (self._tenants[tenant],)
+        elif self._owner is not None:
+            own = (scoped(f"key:{client.owner}", self._owner),)
+        if client.limits is not None:
+            own = (scoped(f"key:{client.key}", client.limits), *own)
+        return own if model is None else (*own, model)
 
     def of_upstream(self, upstream: str) -> tuple[Scope, ...]:
         """Return the limits of an upstream."""

@@ -94,7 +94,7 @@ class Dispatch(Generic[Answered]):
         dispatcher = self._dispatcher
         hold = Reservation(dispatcher, self._record)
         try:
-            if scopes := dispatcher.scopes.of_request(self._plan.name, self._demand.owner):
+            if scopes := dispatcher.scopes.of_request(self._plan.name, self._record.client):
                 await hold.enter(scopes, self._demand.owner, self._demand.tokens())
             self._budget.earn(dispatcher.clock())
             answer = await self._first(routes, hold)
@@ -260,7 +260,7 @@ def begin(dispatcher: Dispatcher, demand: Demand, route: Route, *, last: bool) -
     plan, record = demand.plan, demand.record
     owner, now, scopes = record.client.owner, dispatcher.clock(), dispatcher.scopes
     hold = Reservation(dispatcher, record)
-    own = scopes.of_request(plan.name, owner)
+    own = scopes.of_request(plan.name, record.client)
     if own and not hold.enter_at_once(own, owner, demand.tokens()):
         return None
     theirs = scopes.of_upstream(route.backend)

@@ -156,7 +156,7 @@ class UpstreamCall(Struct):
         if self._estimated is not None or self.size < LARGE:
             return
         if any(route.when.counts or scopes.of_upstream(route.backend) for route in plan.routes) or scopes.of_request(
-            plan.name, self.record.client.owner
+            plan.name, self.record.client
         ):
             self._estimated = await offload(self.size, lambda: estimate(self.request))
 
