@@ -161,6 +161,7 @@ MIGRATIONS: Final = (
     tables.TABLES,
     tables.KEY_TABLES,
     tables.BUDGET_TABLES,
+    tables.LIMIT_TABLES,
 )
 """Statements from each version to the next; version 0 is an empty database."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.auth.keys import Principal
     from xenoglot.gateway.config.load import Config
     from xenoglot.model.request import Request
-    from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage
+    from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage, UsageLedger
 
 
 __all__ = ["Lease", "Limiter", "MemoryLimiter", "Scope", "Window"]
@@ -120,6 +120,11 @@ class MemoryLimiter:
         self._futures: dict[int, asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._refused: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def usage(self) -> UsageLedger:
+        """What is used of each scope."""
+        return self._room.ledger
 
     async def enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int, patience: float | None = None) -> Lease:
         """Let a request in: see `Limiter`."""

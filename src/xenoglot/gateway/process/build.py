@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from math import isinf
 from typing import TYPE_CHECKING
@@ -84,7 +85,11 @@ async def build_gateway(
             counted = ("limiter", config.limits.store, config.limits_url)  # by whom; how many is said with each request
             limiter = await stack.enter_async_context(shelf.hold(counted, lambda: aclosing(build_limiter(config))))
         key = ("store", msgspec.json.encode(config.store), config.store_url)
-        keeper = await stack.enter_async_context(shelf.hold(key, lambda: _keeper(config)))
+        keeper = await stack.enter_async_context(shelf.hold(key, lambda: open_keeper(config)))
+        if isinstance(limiter, MemoryLimiter) and keeper is not None and has_limits(config):
+            name = gateway_name(config)
+            kept = ("limit history", name, key)
+            await stack.enter_async_context(shelf.hold(kept, lambda: limit_history(limiter, keeper, name)))
         recorder = await stack.enter_async_context(
             shelf.hold(("ledger", config.ledger, key), lambda: _recorder(config, keeper))
         )
@@ -114,8 +119,36 @@ async def build_gateway(
         yield gateway
 
 
+def has_limits(config: Config) -> bool:
+    """Whether anything is limited by the configuration, or may be by keys of the store."""
+    settings = (
+        config.keys.limits,
+        *(one.limits for one in config.keys.named.values()),
+        *(one.limits for one in config.tenants.values()),
+        *(one.limits for one in config.upstreams.values()),
+        *(one.limits for one in config.models),
+    )
+    return config.keys.store or any(limits is not None for limits in settings)
+
+
+def gateway_name(config: Config) -> str:
+    """Return what a gateway is called in a store that it may share with others: the same after a restart."""
+    return f"{socket.gethostname()} {config.server.host}:{config.server.port}"
+
+
 @asynccontextmanager
-async def _keeper(config: Config) -> AsyncGenerator[StoreService | None]:
+async def limit_history(limiter: MemoryLimiter, keeper: StoreService, name: str) -> AsyncGenerator[None]:
+    """Have the windows of a limiter survive a restart of the gateway with this name."""
+    from xenoglot.gateway.limits.limit_history import LimitHistory  # noqa: PLC0415  most gateways limit nothing
+
+    async with aclosing(LimitHistory(keeper, limiter, name)) as history:
+        await history.start()
+        yield
+
+
+@asynccontextmanager
+async def open_keeper(config: Config) -> AsyncGenerator[StoreService | None]:
+    """Give the store of a configuration; `None` if it is off."""
     store = open_store(config.store_url, os.environ)
     if config.store.url == OFF:
         yield None

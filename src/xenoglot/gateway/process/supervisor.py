@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import tempfile
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,7 +22,8 @@ import msgspec
 from xenoglot.engine.server.lifecycle import Backoff
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.limits import worker_ipc
-from xenoglot.gateway.process.build import build_limiter
+from xenoglot.gateway.limits.limiter import MemoryLimiter
+from xenoglot.gateway.process.build import build_limiter, gateway_name, has_limits, limit_history, open_keeper
 from xenoglot.gateway.process.serve import GRACE_SECONDS, STOP_SIGNALS, is_at_terminal
 from xenoglot.gateway.process.worker import AT_ONCE, JOINED, LINE_END, VARIABLE, WorkerEnv, reserve
 
@@ -198,5 +199,11 @@ def supervise(
 
 
 async def _supervise(config: Config, supervisor: Supervisor, path: str, say: Callable[[str], object]) -> None:
-    async with aclosing(build_limiter(config)) as limiter, worker_ipc.serve_limiter(limiter, path):
+    async with AsyncExitStack() as stack:
+        limiter = await stack.enter_async_context(aclosing(build_limiter(config)))
+        if isinstance(limiter, MemoryLimiter) and has_limits(config):
+            keeper = await stack.enter_async_context(open_keeper(config))
+            if keeper is not None:
+                await stack.enter_async_context(limit_history(limiter, keeper, gateway_name(config)))
+        await stack.enter_async_context(worker_ipc.serve_limiter(limiter, path))
         await supervisor.run(say)

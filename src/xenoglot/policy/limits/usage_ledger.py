@@ -20,6 +20,9 @@ from msgspec import Struct
 MOST_ENTRIES = 1024
 """Up to this amount a window is exact to the single use."""
 
+UNBOUNDED = 2**62
+"""The amount of a window whose limit is not known yet."""
+
 
 class Window(Struct, frozen=True):
     """At most `amount` in any `seconds`."""
@@ -102,6 +105,22 @@ class WindowUsage:
         for entry in older._entries:
             self.add(entry.at, entry.amount)
 
+    def mark(self) -> tuple[int, float]:
+        """Return what changes with every use."""
+        return self._used, self._entries[-1].at if self._entries else -inf
+
+    def history(self, now: float, most: int) -> list[tuple[float, int]]:
+        """Return what counts as ages and amounts, the oldest first; about `most` of them, joined as in a log."""
+        self._expire(now)
+        grain, found, since = self._seconds / most, list[tuple[float, int]](), -inf
+        for entry in self._entries:
+            if found and entry.at - since < grain:
+                found[-1] = (now - entry.at, found[-1][1] + entry.amount)
+            else:
+                since = entry.since
+                found.append((now - entry.at, entry.amount))
+        return found
+
     def _expire(self, now: float) -> None:
         if now > self._latest:  # noqa: PLR1730  `max` costs as much as the rest of this
             self._latest = now
@@ -110,6 +129,25 @@ class WindowUsage:
             entry = entries.popleft()
             self._used -= entry.amount
             entry.amount = 0
+
+
+class WindowHistory(Struct, frozen=True):
+    """What was used in a window of so many `seconds`: times and amounts, the oldest first."""
+
+    seconds: float
+    uses: Sequence[tuple[float, int]]
+
+
+class ScopeHistory(Struct, frozen=True):
+    """What was used of one scope in its longest windows."""
+
+    requests: WindowHistory | None = None
+    tokens: WindowHistory | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it may count."""
+        return max((one.seconds for one in (self.requests, self.tokens) if one is not None), default=0.0)
 
 
 class Scope(Struct, frozen=True):
@@ -206,6 +244,18 @@ class ScopeUsage:
             return Shortage(scope, "places")
         return self.closed if self.closed is not None and self.closed.concerns(tokens, now) else None
 
+    def mark(self) -> tuple[tuple[int, float], ...]:
+        """Return what changes with every use."""
+        return tuple(log.mark() for log in (_longest(self.requests), _longest(self.tokens)) if log is not None)
+
+    def history(self, now: float, most: int) -> ScopeHistory:
+        """Return what was used, as ages; each window has about `most` uses."""
+        found = [
+            None if log is None else WindowHistory(log.window.seconds, log.history(now, most))
+            for log in (_longest(self.requests), _longest(self.tokens))
+        ]
+        return ScopeHistory(*found)
+
     def is_idle(self, now: float) -> bool:
         """Whether nothing would be lost with it."""
         return not self.slots_used and not any(log.used(now) for log in (*self.requests, *self.tokens))
@@ -222,6 +272,20 @@ class UsageLedger:
     def scopes(self) -> dict[str, ScopeUsage]:
         """The scopes by their names."""
         return self._scopes
+
+    def restore(self, name: str, history: ScopeHistory, now: float) -> None:
+        """Have a scope that was not used yet begin with a history, whose times are ages.
+
+        It has no limits until a request comes with them.
+        """
+        if name in self._scopes:
+            return
+        scope = Scope(name, requests=_unbounded(history.requests), tokens=_unbounded(history.tokens))
+        room = self._scopes[name] = ScopeUsage(scope)
+        for logs, past in ((room.requests, history.requests), (room.tokens, history.tokens)):
+            for log in logs:
+                for age, amount in () if past is None else past.uses:
+                    log.add(now - max(0.0, age), amount)
 
     def shortages(self, scopes: Sequence[Scope], tokens: int, now: float) -> list[Shortage]:
         """Return what is missing for a request of so many tokens; nothing: it may come in."""
@@ -302,9 +366,17 @@ def _free_at(logs: Sequence[WindowUsage], now: float, amount: int) -> float:
     return latest
 
 
+def _unbounded(history: WindowHistory | None) -> tuple[Window, ...]:
+    return () if history is None else (Window(UNBOUNDED, history.seconds),)
+
+
+def _longest(logs: Sequence[WindowUsage]) -> WindowUsage | None:
+    return max(logs, key=lambda log: log.window.seconds, default=None)
+
+
 def _with_history(older: list[WindowUsage], newer: list[WindowUsage]) -> list[WindowUsage]:
     """Return `newer`, knowing what the longest window of the `older` knows."""
-    longest = max(older, key=lambda log: log.window.seconds, default=None)
+    longest = _longest(older)
     for log in newer:
         if longest is not None:
             log.copy_history(longest)

@@ -217,3 +217,17 @@ BUDGET_TABLES: Final = (
 )
 """Statements for the use of budgets. A bucket begins with a period, or with an hour of a rolling window; `budget_state`
 has the budgets whose use was taken from the ledger, `budget_writer` the last write of each process."""
+
+LIMIT_TABLES: Final = (
+    """
+    CREATE TABLE limit_window (
+        gateway TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        expires DOUBLE PRECISION NOT NULL,
+        data BYTEA NOT NULL,
+        PRIMARY KEY (gateway, scope)
+    )
+    """,
+    "CREATE INDEX limit_window_expires ON limit_window (expires)",
+)
+"""Statements for the windows of limits that one gateway counts, so that they survive its restart."""
