@@ -105,7 +105,7 @@ def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
 
 
 def _reload_all(supervisor: int) -> None:
-    """Have the supervisor tell all workers to reload."""
+    """Make the supervisor reload all workers."""
     with suppress(OSError):  # it ended, and so does this worker
         os.kill(supervisor, signal.SIGHUP)
 
