@@ -37,6 +37,7 @@ ARROWS = {
     "providers": FORMATS | {"entry_points"},
     "backends": FORMATS | {"providers", "policy", "http1"},
     "engine": ANSWERERS,
+    "hooks": ANSWERERS | {"entry_points"},
     "translate": FORMATS,
     "testing": ANSWERERS,
     "probe_command": ANSWERERS | {"gateway"},
@@ -46,7 +47,7 @@ ARROWS = {
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools", "python_gateway"},  # the default upstream
     "bulk": ROOMS | {"tools", "client", "model_selection", "gateway"},
-    "gateway": ROOMS,
+    "gateway": ROOMS | {"hooks"},
     "model_selection": ANSWERERS | {"client", "gateway"},
     "agent": PROGRAMS,
     "terminal": PROGRAMS | {"agent"},

@@ -24,6 +24,7 @@ from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
 from xenoglot.gateway.endpoint import responses
 from xenoglot.gateway.observability.request_log import COST, LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
+from xenoglot.hooks.hook import HookSettings
 from xenoglot.model import content, events
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.request import BUDGETS, Request, Sampling, effort_of
@@ -74,6 +75,8 @@ def type_words(kind: Any) -> str:  # noqa: ANN401, PLR0911  a type; one for each
         return type_words(arguments[0])
     if origin is Literal:
         return code(*(f'"{word}"' for word in arguments))
+    if kind == dict[str, Any]:
+        return "table"
     if kind == tuple[Field, ...]:
         return "list of fields"
     if kind == tuple[Reason, ...]:
@@ -123,6 +126,7 @@ KEYS = {
     "`[log]`": keys(settings.LogSettings),
     "`[[prices]]`": keys(ledger.PriceSettings),
     "`[[budgets]]`": keys(ledger.BudgetSettings),
+    "`[[hooks]]`": keys(HookSettings),
     "`[limits]`": keys(LimitBackend),
     "`[batches]`": keys(settings.BatchSettings),
     "`[embedded]`": keys(local_models.Embedded, "models"),

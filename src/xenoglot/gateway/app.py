@@ -44,6 +44,7 @@ from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.background import BackgroundJobs
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
+from xenoglot.gateway.upstream.interceptors import Interceptors, interceptors_of
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.store.location import OFF
 from xenoglot.store.records import Retention
@@ -94,6 +95,7 @@ class Gateway:
         recorder: RequestRecorder | None = None,
         telemetry: Telemetry | None = None,
         budgets: BudgetService | None = None,
+        interceptors: Interceptors | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config, self.backends = config, backends
@@ -125,6 +127,7 @@ class Gateway:
             ledger=recorder,
             prices=self.prices,
             budgets=None if budgets is None else _admission(budgets),
+            interceptors=interceptors or interceptors_of(config),
         )
         self.budgets = budgets
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)

@@ -230,6 +230,8 @@ class CountEndpoint(Struct, frozen=True):
             raise WireError(f"$.{dialect.model_field}", "required, expected str")
         record.asked(request.model, stream=False)
         plan = models.plan(request.model, dialect.default_tag, client=ctx.client)
+        if self.services.interceptors is not None:
+            request = await self.services.interceptors.before(record, dialect, request)
         losses = note_route(record, plan.route)
         headers = passed_on(exchange.headers, dialect)
         call = Call(request=request, losses=losses, dialect=dialect.name, headers=headers)

@@ -87,6 +87,7 @@ from xenoglot.gateway.config.settings import (
 from xenoglot.gateway.config.targets import ModelTarget, check_defaults, check_target
 from xenoglot.gateway.config.telemetry import TelemetrySettings, check_telemetry
 from xenoglot.gateway.config.tenants import Tenant, check_tenants, wanted
+from xenoglot.hooks.hook import HookSettings
 from xenoglot.store.location import OFF, location_problem
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Config(Struct, frozen=True, kw_only=True):
     telemetry: TelemetrySettings | None = None
     budgets: tuple[BudgetSettings, ...] = ()
     log: LogSettings = LogSettings()
+    hooks: tuple[HookSettings, ...] = ()
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -206,6 +208,7 @@ class _File(Struct, frozen=True, kw_only=True):
     telemetry: TelemetrySettings | None = None
     budgets: tuple[BudgetSettings, ...] = ()
     log: LogSettings = LogSettings()
+    hooks: tuple[HookSettings, ...] = ()
     on_loss: OnLoss = "warn"
 
 
@@ -270,6 +273,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         telemetry=file.telemetry,
         budgets=file.budgets,
         log=file.log,
+        hooks=file.hooks,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)

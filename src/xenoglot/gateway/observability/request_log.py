@@ -137,7 +137,7 @@ class RequestLog(Struct):
     trace_context: TraceContext | None = None
     """The context of the client's trace."""
     tags: Mapping[str, str] | None = None
-    """What the client calls the request, by names of its choice."""
+    """What the client calls the request, by names of its choice, and what hooks noted of it."""
     spans: RequestSpans | None = None
     """The spans of the request, where it is traced here."""
     operation: str | None = None

@@ -62,16 +62,20 @@ def with_fields(tags: Mapping[str, str] | None, request: Request) -> Mapping[str
 
 
 def encode_tags(tags: Mapping[str, str] | None) -> str | None:
-    """Return tags as a column of the ledger: `,job=nightly,team=search,`, in order, values percent-encoded."""
+    """Return tags as a column of the ledger: `,job=nightly,team=search,`, in order, percent-encoded."""
     if not tags:
         return None
-    return "".join(f",{name}={quote(tags[name], safe=' :/@+')}" for name in sorted(tags)) + ","
+    return "".join(f",{_quoted(name)}={_quoted(tags[name])}" for name in sorted(tags)) + ","
 
 
 def decode_tags(text: str | None) -> dict[str, str]:
     """Return the tags of a column."""
     pairs = (pair.partition("=") for pair in (text or "").strip(",").split(",") if pair)
-    return {name: unquote(value) for name, _, value in pairs}
+    return {unquote(name): unquote(value) for name, _, value in pairs}
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe=" :/@+", errors="replace")
 
 
 def _fits(name: str, value: str) -> bool:

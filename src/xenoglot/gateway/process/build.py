@@ -25,6 +25,7 @@ from xenoglot.gateway.config.proxies import proxy_of
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.media.inline_images import fetching, inlined
 from xenoglot.gateway.process.shared_resources import SharedResources
+from xenoglot.gateway.upstream.interceptors import interceptors_of
 from xenoglot.providers.provider import authorizer
 from xenoglot.store.location import OFF, open_store
 from xenoglot.store.sqlite import Memory
@@ -98,6 +99,9 @@ async def build_gateway(
         )
         counted_by = ("budgets", config.ledger, config.budgets, key)
         budgets = await stack.enter_async_context(shelf.hold(counted_by, lambda: _budgets(config, keeper)))
+        interceptors = await asyncio.to_thread(interceptors_of, config)
+        if interceptors is not None:
+            stack.push_async_callback(interceptors.aclose)
         gateway = Gateway(
             config,
             backends,
@@ -107,6 +111,7 @@ async def build_gateway(
             recorder=recorder,
             telemetry=telemetry,
             budgets=budgets,
+            interceptors=interceptors,
         )
         if gateway.prices is not None:
             await asyncio.to_thread(gateway.prices.load)

@@ -112,6 +112,10 @@ class UpstreamCall(Struct):
         """Whether there is one target that can answer, and no other."""
         return len(self.plan.routes) == 1
 
+    def change(self, request: Request) -> None:
+        """Send `request` in place of the client's; its answer is still encoded for what the client requested."""
+        self.request, self.body, self._estimated = request, None, None
+
     def reasoning_filter(self) -> ReasoningFilter | None:
         """Return what removes the reasoning that the client did not ask for; `None` where all of it is returned.
 
@@ -199,7 +203,7 @@ class UpstreamCall(Struct):
     async def answer(
         self, hold: Reservation | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
     ) -> Answer:
-        """Return the answer as it begins; closing it gives back all that the request held.
+        """Return the answer as it begins, as interceptors leave it; closing it gives back all that the request held.
 
         Where a target is being asked already, `hold` is what it is held by, and `begun` gives what it has answered
         after it was `waited` for so many seconds, and what is waited from now on.
@@ -209,6 +213,15 @@ class UpstreamCall(Struct):
             LossError: nobody can be asked without a loss, and there may be none.
             WireError: the target's dialect refuses what the request asks.
         """
+        interceptors = self.services.interceptors
+        if interceptors is not None and hold is None:
+            return await interceptors.answer(self, self._answer)
+        return await self._answer(hold, begun, waited)
+
+    async def _answer(
+        self, hold: Reservation | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
+    ) -> Answer:
+        """Return the answer of a target, or of the gateway itself."""
         if hold is None and (local := self._local()) is not None:
             return local
         await self._measure()

@@ -13,6 +13,7 @@ from xenoglot.gateway.observability.request_log import RequestBudgets, RequestPr
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.store_service import StoreService
+from xenoglot.gateway.upstream.interceptors import Interceptors
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
@@ -23,7 +24,8 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     """Services of calls: model names, targets and limits, and the store for reasoning that clients strip.
 
     `clients` are the settings of clients by their dialect; `loopback` is whether only this machine reaches the gateway.
-    `ledger` stores requests and `prices` knows what they cost, if they are on; `budgets` limits that.
+    `ledger` stores requests, `prices` knows what they cost and `budgets` limits that, if they are on; `interceptors`
+    change or answer requests.
     """
 
     models: ModelRouter
@@ -34,6 +36,7 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     ledger: RequestSink | None = None
     prices: RequestPrices | None = None
     budgets: RequestBudgets | None = None
+    interceptors: Interceptors | None = None
 
     @property
     def has_budgets(self) -> bool:
