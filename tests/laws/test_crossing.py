@@ -149,7 +149,7 @@ def audible(request: Request) -> Request:
 
 def check_response(response: Response, name: str, how: str) -> None:
     losses = Losses()
-    note_finishes([*unfold(response)], losses)  # whoever reads an answer records these, before anybody writes it
+    note_finishes(unfold(response), losses)  # whoever reads an answer records these, before anybody writes it
     back = CROSSED[how](response, ASKED, name, losses)
     assert unreported([*answered(response)], [*answered(back)], losses, response) == []
     assert misplaced(losses, response) == []

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import takewhile
-from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import DecodeError
@@ -55,11 +53,11 @@ class EventTemplate:
 
     __slots__ = (
         "_before",
-        "_begins_alike",
         "_behind",
+        "_between",
         "_end",
-        "_ends_alike",
         "_first",
+        "_last",
         "_literal",
         "_quoted",
         "_take",
@@ -74,12 +72,12 @@ class EventTemplate:
         self._first = literals[0]
         self._before, self._literal, self._behind = followed[:text], followed[text][1], followed[text + 1 :]
         self._take = take
-        data = self._literal.rstrip(b"\r\n")
-        self._end = b"" if self._before or self._behind else self._literal[len(data) :]
+        self._last = self._literal.rstrip(b"\r\n")
+        self._end = b"" if self._before or self._behind else self._literal[len(self._last) :]
         """What ends a frame where only its text varies, else nothing."""
-        self._begins_alike = methodcaller("startswith", self._first)
-        self._ends_alike = methodcaller("endswith", data)
-        self._quoted = itemgetter(slice(len(self._first) - 1, 1 - len(data) or None))
+        self._between = self._literal[1:] + self._first[:-1]
+        """What stands between the texts of two events, with their quotes."""
+        self._quoted = slice(len(self._first) - 1, 1 - len(self._last) or None)
 
     def read(self, chunk: bytes, at: int, events: list[Event]) -> int:
         """Append to `events` those that match from `at` on; return where they end."""
@@ -115,17 +113,20 @@ class EventTemplate:
         while found == _MOST_AT_ONCE:
             frames = chunk[at:].split(self._end, _MOST_AT_ONCE)
             frames.pop()  # it has no end, or is for the next turn
-            run = [*takewhile(self._ends_alike, takewhile(self._begins_alike, frames))]
+            while frames and not (frames[-1].startswith(self._first) and frames[-1].endswith(self._last)):
+                frames.pop()
+            quoted = [frame[self._quoted] for frame in frames]
+            run = self._first[:-1] + self._between.join(quoted) + self._literal[1:]
             try:
-                texts = [*map(_decode_text, map(self._quoted, run))]
+                texts = [*map(_decode_text, quoted)]
             except (DecodeError, ValueError):  # as above
                 return at
-            if not texts or not all(texts):
+            if not texts or not all(texts) or not chunk.startswith(run, at):
                 return at
             events += map(self._take, texts)
             self.used = True
-            found = len(run)
-            at += sum(map(len, run)) + found * len(self._end)
+            found = len(frames)
+            at += len(run)
         return at
 
     def match(self, chunk: bytes) -> Event | None:

@@ -7,7 +7,6 @@ for its text gives it in one step (`frame`); all other events go from stage to s
 from __future__ import annotations
 
 from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, cast
 
 from xenoglot.codec.framing.sse import SSEEncoder
@@ -45,8 +44,6 @@ class RunFramer(Protocol):
 
 _MANY = 4
 """Events that are looked at for runs of text."""
-
-_text, _logprobs, _candidate = attrgetter("text"), attrgetter("logprobs"), attrgetter("candidate")
 
 
 class StreamWriter:
@@ -96,12 +93,8 @@ class StreamWriter:
         else:
             for kind, alike in groupby(batch, type):
                 run = [*alike]
-                written = self._write_run(run) if kind is TextDelta else None
-                if written is None:
+                if kind is not TextDelta or not self._write_run(cast("list[TextDelta]", run), frames, texts):
                     self._write(run, frames, texts)
-                else:
-                    frames.append(written)
-                    texts += map(_text, run)
         self._take_texts(texts)
         return frames[0] if len(frames) == 1 else b"".join(frames)
 
@@ -122,11 +115,17 @@ class StreamWriter:
                 self._take_texts(texts)
             frames += self._stages.feed(event)
 
-    def _write_run(self, run: Sequence[Event]) -> bytes | None:
-        """Return the frames of text deltas; `None` if one has more than its text, or the encoder takes none."""
-        if self._frames is None or any(map(_logprobs, run)) or any(map(_candidate, run)):
-            return None
-        return self._frames([*map(_text, run)])
+    def _write_run(self, run: Sequence[TextDelta], frames: list[bytes], texts: list[str]) -> bool:
+        """Do the same for text deltas at once; not if one has more than its text, or the encoder takes none."""
+        if self._frames is None or [piece for piece in run if piece.logprobs or piece.candidate]:
+            return False
+        said = [piece.text for piece in run]
+        written = self._frames(said)
+        if written is None:
+            return False
+        frames.append(written)
+        texts += said
+        return True
 
     def _take_texts(self, texts: list[str]) -> None:
         if texts and self.count is not None:

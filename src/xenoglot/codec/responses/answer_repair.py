@@ -9,9 +9,6 @@ duplicate ids. The new id follows from the history and the answer, so it is the 
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import compress
-from operator import is_
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -22,7 +19,7 @@ from xenoglot.model.events import BlockEnded, BlockStarted, Finished
 from xenoglot.model.response import Finish
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Extra, Part
@@ -47,15 +44,11 @@ def with_finish(response: Response, losses: Losses) -> Response:
     return replace(response, candidates=candidates)
 
 
-_IS_FINISHED = partial(is_, Finished)
-
-
-def note_finishes(events: Sequence[Event], losses: Losses) -> None:
+def note_finishes(events: Iterable[Event], losses: Losses) -> None:
     """Record a loss for each assumed finish among `events`, and for what was tolerated."""
-    for event in compress(events, map(_IS_FINISHED, map(type, events))):
-        if type(event) is Finished:
-            _note(event.finish, event.candidate, losses)
-            _note_tolerated(event.extra, event.candidate, losses)
+    for event in [event for event in events if type(event) is Finished]:
+        _note(event.finish, event.candidate, losses)
+        _note_tolerated(event.extra, event.candidate, losses)
 
 
 class FinishLosses:

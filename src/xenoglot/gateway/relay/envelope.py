@@ -8,9 +8,6 @@ of the client's own dialect decides what it reports: its answers are not changed
 from __future__ import annotations
 
 import time
-from functools import partial
-from itertools import compress
-from operator import attrgetter, is_, not_
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -99,9 +96,6 @@ class ResponseIds:
         """Nothing is held back."""
         return ()
 
-
-_IS_TEXT = partial(is_, TextDelta)
-_TEXT = attrgetter("text")
 
 _COUNTS = ("input_tokens", "output_tokens")
 
@@ -222,10 +216,9 @@ class ResponseEnvelope:
         record = self.record
         if record.spans is not None:
             record.spans.observe(events)
-        are_texts = [*map(_IS_TEXT, map(type, events))]
-        texts = [*compress(events, are_texts)]
-        pieces, characters = len(texts), sum(map(len, map(_TEXT, texts)))
-        for event in compress(events, map(not_, are_texts)):  # nearly all are texts
+        texts = [event.text for event in events if type(event) is TextDelta]
+        pieces, characters = len(texts), sum(map(len, texts))
+        for event in [event for event in events if type(event) is not TextDelta]:  # few
             if isinstance(event, PIECES):
                 pieces += 1
                 characters += len(event.text)

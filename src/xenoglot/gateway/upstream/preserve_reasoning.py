@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 from io import StringIO
-from itertools import compress
-from operator import is_not
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -131,7 +128,6 @@ class Recorder:
             self._keeper.sweep()
 
 
-_IS_NOT_TEXT = partial(is_not, TextDelta)
 _BLOCKS = (BlockStarted, BlockEnded)
 
 
@@ -173,7 +169,7 @@ class Recording:
 
 def _is_stripped(events: Sequence[Event]) -> bool:
     """Whether clients may strip something that `events` bring."""
-    for event in compress(events, map(_IS_NOT_TEXT, map(type, events))):  # nearly all are texts
+    for event in [event for event in events if type(event) is not TextDelta]:  # few
         kind = type(event)
         if kind is SignatureDelta or (isinstance(event, _BLOCKS) and may_strip(event.part)):
             return True
