@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from hashlib import blake2b
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -58,6 +59,9 @@ SESSION_FIELDS = (
 )
 """Fields of the body, or of its `metadata`, with the same meaning."""
 
+_HEADERS, _FIELDS = frozenset(SESSION_HEADERS), frozenset(SESSION_FIELDS)
+_NAME = itemgetter(0)
+
 _LEGACY_SESSION = re.compile(r"_session_([0-9a-fA-F-]{36})\Z")
 """The end of Claude Code's `user_id` before 2.1.78; since then it is a JSON object with a `session_id`."""
 
@@ -82,12 +86,16 @@ def session_of(request: Request, headers: Sequence[tuple[str, str]]) -> str | No
 
 
 def _first_header(headers: Sequence[tuple[str, str]]) -> str | None:
+    if _HEADERS.isdisjoint(map(_NAME, headers)):  # of most clients
+        return None
     shown = {name: value.strip() for name, value in reversed(headers)}
     return next((shown[name] for name in SESSION_HEADERS if shown.get(name)), None)
 
 
 def _first_field(request: Request) -> str | None:
     places = (request.extra.fields if request.extra else {}, request.metadata or {})
+    if all(map(_FIELDS.isdisjoint, places)):
+        return None
     return next((found for place in places for name in SESSION_FIELDS if (found := _text(place, name))), None)
 
 

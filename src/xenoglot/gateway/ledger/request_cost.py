@@ -43,6 +43,8 @@ class PriceList:
         self._table = prices or Prices()
         self._now = now
         self._found: dict[tuple[str, str], Rates | None] = {}
+        self._last: tuple[Usage, tuple[str | None, ...], RequestCost | None] | None = None
+        """The usage that was priced last, with what else its cost depends on."""
         self._until = 0.0
         """When prices are looked up again."""
 
@@ -60,20 +62,31 @@ class PriceList:
         """Use these prices of the store from now on."""
         self._stored = [(row, _stored_rates(row)) for row in sorted(rows, key=lambda row: row.rank)]
         self._until = 0.0
+        self._last = None
 
     def cost(self, record: RequestLog) -> RequestCost | None:
         """Return the cost of a request whose usage is known; `None` if it has none, or its price is unknown."""
         usage, upstream, model = record.usage, record.backend, record.target
         if usage is None or upstream is None or model is None or record.local:
             return None
+        place = (upstream, model, record.finish, record.failure)
+        last = self._last
+        if last is not None and last[0] is usage and last[1] == place and self._now() < self._until:  # for the header
+            return last[2]
+        cost = self._cost(record, usage, upstream, model)
+        self._last = (usage, place, cost)
+        return cost
+
+    def _cost(self, record: RequestLog, usage: Usage, upstream: str, model: str) -> RequestCost | None:
         rates = self._rates_of(upstream, model)
+        if rates is None:
+            return self._listed(usage, upstream, model)
         counts = counts_of(usage)
         if usage.output_tokens is None and record.finish is None and record.failure is None:
             counts["output"] = 0  # an operation without text, for example embeddings
-        if rates is not None:
-            cost = rates.cost(counts)
-            if cost is None or rates.source == OWN or not _has_parts(usage):
-                return None if cost is None else RequestCost(cost, rates.currency, rates.source)
+        cost = rates.cost(counts)
+        if cost is None or rates.source == OWN or not _has_parts(usage):
+            return None if cost is None else RequestCost(cost, rates.currency, rates.source)
         return self._listed(usage, upstream, model)
 
     def estimate(self, upstream: str, model: str, given: int, made: int) -> RequestCost | None:
