@@ -126,6 +126,7 @@ KEYS = {
     "`[log]`": keys(settings.LogSettings),
     "`[[prices]]`": keys(ledger.PriceSettings),
     "`[[budgets]]`": keys(ledger.BudgetSettings),
+    "`[cache]`": keys(settings.CacheSettings),
     "`[[hooks]]`": keys(HookSettings),
     "`[limits]`": keys(LimitBackend),
     "`[batches]`": keys(settings.BatchSettings),

@@ -123,6 +123,11 @@ class Losses:
         """Record a value that was translated by other means, with the same effect."""
         self._note(where, what, "emulated", why)
 
+    def extend(self, losses: Iterable[Loss]) -> None:
+        """Record the losses of a translation that was made before."""
+        for loss in losses:
+            self._note(loss.where, loss.what, loss.how, loss.why)
+
     def moved(self, places: Mapping[str, str | None]) -> Losses:
         """Return these same losses, for a request whose parts or turns stand elsewhere than they did.
 

@@ -91,7 +91,10 @@ class FastPath:
         """
         dialect, services = entry.dialect, self._upstream
         services.check_ledger()
-        if services.interceptors is not None or answered_here(services, dialect, request) is not None:
+        interceptors = services.interceptors
+        if (interceptors is not None and interceptors.concern(request.model)) or answered_here(
+            services, dialect, request
+        ) is not None:
             return None
         way = self._ways.of(request.model, dialect, entry.client)
         ahead, group, last = way.first(services, request, exchange.headers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -81,11 +81,12 @@ def check_limit_backend(counting: LimitBackend, url: str, problems: Problems) ->
     where = "limits.url" if counting.url_env is None else "limits.url_env"
     if counting.url_env is None and "@" in counting.url:
         problems.add(where, "holds a user or password; name the environment variable with the URL in `url_env`")
-    elif url and (problem := _url_problem(url)):
+    elif url and (problem := redis_url_problem(url)):
         problems.add(where, problem)
 
 
-def _url_problem(url: str) -> str | None:
+def redis_url_problem(url: str) -> str | None:
+    """Return what is wrong with the URL of a Redis or Valkey server."""
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  raises for what is no port
@@ -93,3 +94,27 @@ def _url_problem(url: str) -> str | None:
         return "not a URL"
     schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
     return None if parts.scheme in SCHEMES else f"expected a URL that begins with one of {schemes}"
+
+
+class SharedServer(Protocol):
+    """Settings of what may be in a Redis or Valkey server."""
+
+    @property
+    def url(self) -> str:
+        """The URL in the file."""
+        ...
+
+    @property
+    def url_env(self) -> str | None:
+        """The environment variable that holds one with a password."""
+        ...
+
+
+def check_cache(cache: SharedServer | None, url: str, problems: Problems) -> None:
+    """Note what is wrong with where answers are cached; nothing of a URL is repeated."""
+    if cache is None:
+        return
+    if cache.url_env is None and "@" in cache.url:
+        problems.add("cache.url", "holds a user or password; name the environment variable with the URL in `url_env`")
+    elif url and (problem := redis_url_problem(url)):
+        problems.add("cache.url" if cache.url_env is None else "cache.url_env", problem)

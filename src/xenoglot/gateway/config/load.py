@@ -49,7 +49,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
 from xenoglot.gateway.config.ledger import BudgetSettings, LedgerSettings, PriceSettings, check_budgets, check_prices
-from xenoglot.gateway.config.limits import LimitBackend, check_limit_backend, check_limits
+from xenoglot.gateway.config.limits import LimitBackend, check_cache, check_limit_backend, check_limits
 from xenoglot.gateway.config.local_models import (
     EMBEDDED,
     Embedded,
@@ -74,6 +74,7 @@ from xenoglot.gateway.config.schema import (
 )
 from xenoglot.gateway.config.settings import (
     BatchSettings,
+    CacheSettings,
     ClientDialect,
     FetchSettings,
     KeySettings,
@@ -119,6 +120,7 @@ class Config(Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetSettings, ...] = ()
     log: LogSettings = LogSettings()
     hooks: tuple[HookSettings, ...] = ()
+    cache: CacheSettings | None = None
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -156,6 +158,18 @@ class Config(Struct, frozen=True, kw_only=True):
     def limits_url(self) -> str:
         """Where what is limited is counted, if not here."""
         return self.limits.url if self.limits.url_env is None else self.secrets[self.limits.url_env]
+
+    @property
+    def cache_settings(self) -> CacheSettings | None:
+        """How answers are cached; `None` if they are not."""
+        return self.cache if self.cache is not None and self.cache.enabled else None
+
+    @property
+    def cache_url(self) -> str:
+        """Where answers are cached, if not here."""
+        if self.cache is None:
+            return ""
+        return self.cache.url if self.cache.url_env is None else self.secrets[self.cache.url_env]
 
     @property
     def ledger_settings(self) -> LedgerSettings | None:
@@ -209,6 +223,7 @@ class _File(Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetSettings, ...] = ()
     log: LogSettings = LogSettings()
     hooks: tuple[HookSettings, ...] = ()
+    cache: CacheSettings | None = None
     on_loss: OnLoss = "warn"
 
 
@@ -274,6 +289,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         budgets=file.budgets,
         log=file.log,
         hooks=file.hooks,
+        cache=file.cache,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
@@ -296,6 +312,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     check_prices(config.prices, config.backends, problems)
     check_telemetry(config.telemetry, problems)
     check_budgets(config.budgets, config.models, problems, recorded=config.ledger_settings is not None)
+    check_cache(config.cache, config.cache_url, problems)
     check_limit_backend(config.limits, config.limits_url, problems)
     _raise(problems, where)
     return config
@@ -321,6 +338,7 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
     single = {
         "store.url_env": file.store.url_env,
         "limits.url_env": file.limits.url_env,
+        "cache.url_env": None if file.cache is None else file.cache.url_env,
         "telemetry.headers_env": None if file.telemetry is None else file.telemetry.headers_env,
     }
     named += [(path, name) for path, name in single.items() if name is not None]

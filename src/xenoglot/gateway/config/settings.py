@@ -224,6 +224,23 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
     max_bytes: Count = 1024 * 1024 * 1024
 
 
+class CacheSettings(Struct, frozen=True, kw_only=True):
+    """Where answers are cached, and for how long: in each process, or in a server that gateways share.
+
+    `url_env` holds a URL with a password. `max_bytes` bounds all answers in memory; a shared server has bounds of its
+    own. An answer of more than `max_answer_bytes` is not cached. `models` are patterns of names that clients ask for.
+    """
+
+    enabled: bool = True
+    ttl_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] = 3600.0
+    store: Literal["memory", "redis"] = "memory"
+    url: str = "redis://127.0.0.1:6379/0"
+    url_env: str | None = None
+    max_bytes: Count = 64 * 1024 * 1024
+    max_answer_bytes: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] = 1024 * 1024
+    models: tuple[str, ...] = ()
+
+
 class BatchSettings(Struct, frozen=True, kw_only=True):
     """Files and batches that clients may bring."""
 

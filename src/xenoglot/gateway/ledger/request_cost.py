@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from xenoglot.store.ledger.prices import StoredPrice
 
 QUARTER: Final = 900
+CURRENCY: Final = "USD"
+"""The currency of a free request whose price is unknown."""
 MOST_MODELS: Final = 1024
 """Models whose prices are kept."""
 
@@ -69,7 +71,7 @@ class PriceList:
         usage, upstream, model = record.usage, record.backend, record.target
         if usage is None or upstream is None or model is None or record.local:
             return None
-        place = (upstream, model, record.finish, record.failure)
+        place = (upstream, model, record.finish, record.failure, record.cache)
         last = self._last
         if last is not None and last[0] is usage and last[1] == place and self._now() < self._until:  # for the header
             return last[2]
@@ -79,6 +81,8 @@ class PriceList:
 
     def _cost(self, record: RequestLog, usage: Usage, upstream: str, model: str) -> RequestCost | None:
         rates = self._rates_of(upstream, model)
+        if record.cache == "hit":
+            return RequestCost(0, CURRENCY if rates is None else rates.currency, "cache")
         if rates is None:
             return self._listed(usage, upstream, model)
         counts = counts_of(usage)

@@ -282,7 +282,7 @@ class RedisClient:
             raise ConfigurationError(missing_extra("redis")) from None
         self.errors: tuple[type[Exception], ...] = (RedisError, OSError, TimeoutError)
         pool = redis.BlockingConnectionPool.from_url(
-            _spelled(url),
+            spelled(url),
             max_connections=CONNECTIONS,
             timeout=None,  # how long to wait is for us to say: see `SilenceTimeout`
             socket_timeout=None,
@@ -320,7 +320,7 @@ class RedisClient:
         await self._redis.aclose()
 
 
-def _spelled(url: str) -> str:
+def spelled(url: str) -> str:
     """Return the URL as redis-py knows it: Valkey's own schemes mean the same."""
     for theirs, known in (("valkeys://", "rediss://"), ("valkey://", "redis://")):
         if url.startswith(theirs):

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -42,6 +42,9 @@ LOSSES = "x-xenoglot-losses"
 
 COST = "x-xenoglot-cost"
 """Response header, and comment at the end of a stream: what the request cost, as an amount and a currency."""
+
+CACHE = "x-xenoglot-cache"
+"""Response header: whether the answer came from the cache (`hit`, with its `age`), or will be there (`miss`)."""
 
 MICRO = 1_000_000
 
@@ -152,6 +155,10 @@ class RequestLog(Struct):
     """Who asks."""
     failed_tries: list[str] | None = None
     """Why tries failed, each as `upstream/model: reason`."""
+    cache: Literal["hit", "miss"] | None = None
+    """Whether the answer came from the cache; `None` if it was not looked for there."""
+    age: int = 0
+    """The age in seconds of an answer from the cache."""
     origin: str | None = None
     """The browser origin that may read the answer, where one asked and is allowed."""
 
@@ -184,6 +191,10 @@ class RequestLog(Struct):
         self.backend = target.backend
         self.target = target.model
         self.substituted = target.substituted
+
+    def answered_from_cache(self, backend: str, target: str, age: float) -> None:
+        """Note that the answer is a cached one, which `target` of a backend gave `age` seconds ago."""
+        self.backend, self.target, self.cache, self.age = backend, target, "hit", int(age)
 
     def answered_locally(self, kind: str) -> None:
         """Note that no target is called: the request is of a `kind` that the gateway answers itself."""
@@ -262,7 +273,11 @@ class RequestLog(Struct):
             ("request-id", self.request_id),
             ("x-content-type-options", "nosniff"),
         ]
-        if answering and (self.tries or self.local) and self.backend is not None:
+        if self.cache is not None:
+            named.append((CACHE, self.cache))
+            if self.cache == "hit":
+                named.append(("age", str(self.age)))
+        if answering and (self.tries or self.local or self.cache == "hit") and self.backend is not None:
             named.append((TARGET, f"{self.backend}/{self.target}"))
         if self.substituted and self.target is not None:
             named.append((SUBSTITUTED, self.target))
@@ -432,6 +447,7 @@ class LogLine(Struct):
     session: str | UnsetType = UNSET
     trace: str | UnsetType = UNSET
     tags: Mapping[str, str] | UnsetType = UNSET
+    cache: str | UnsetType = UNSET
 
 
 class LoggedCost(Struct):
@@ -492,6 +508,7 @@ def line(record: RequestLog, now: float, *, all_losses: bool = False, written: f
         record.session or UNSET,
         record.trace or UNSET,
         record.tags or UNSET,
+        UNSET if record.cache is None else record.cache,
     )
 
 

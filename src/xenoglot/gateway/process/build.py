@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from math import isinf
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from xenoglot.backends.remote.operator_messages import UNSET_KEY
 from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.auth.file_keys import build_keyring
+from xenoglot.gateway.cache.memory_store import CacheStore, MemoryStore
 from xenoglot.gateway.config.from_flags import FLAGS_UPSTREAM
 from xenoglot.gateway.config.local_models import EMBEDDED, Embedded
 from xenoglot.gateway.config.provider_defaults import dialect_of, targets_of, upstream_of_endpoint
@@ -67,13 +69,7 @@ async def build_gateway(
     config = with_private_caches(config)
     shelf = shelf or SharedResources()
     async with AsyncExitStack() as stack:
-        backends: dict[str, Backend] = {}
-        fetcher = await stack.enter_async_context(fetching(config.fetch))
-        for name, upstream in config.upstreams.items():
-            proxy = proxy_of(upstream, config.secrets, os.environ)
-            transport = Transport(deadlines=without_deadline(upstream.deadlines), proxy=proxy)
-            stack.push_async_callback(transport.aclose)
-            backends[name] = inlined(build_remote(name, upstream, transport, config), fetcher)
+        backends = await _remote_backends(config, stack)
         model = None
         if config.has_embedded:
             from xenoglot.gateway.process.engines import open_engines  # noqa: PLC0415  most gateways have none, and it is a lot
@@ -99,7 +95,9 @@ async def build_gateway(
         )
         counted_by = ("budgets", config.ledger, config.budgets, key)
         budgets = await stack.enter_async_context(shelf.hold(counted_by, lambda: _budgets(config, keeper)))
-        interceptors = await asyncio.to_thread(interceptors_of, config)
+        answers = ("answers", config.cache, config.cache_url)
+        cache = await stack.enter_async_context(shelf.hold(answers, lambda: _cache_store(config)))
+        interceptors = await asyncio.to_thread(interceptors_of, config, cache)
         if interceptors is not None:
             stack.push_async_callback(interceptors.aclose)
         gateway = Gateway(
@@ -122,6 +120,18 @@ async def build_gateway(
         stack.push_async_callback(gateway.let_go_of_keys)
         stack.push_async_callback(gateway.let_go_of_batches)
         yield gateway
+
+
+async def _remote_backends(config: Config, stack: AsyncExitStack) -> dict[str, Backend]:
+    """Return the backends of the upstreams by name; `stack` closes their connections."""
+    backends: dict[str, Backend] = {}
+    fetcher = await stack.enter_async_context(fetching(config.fetch))
+    for name, upstream in config.upstreams.items():
+        proxy = proxy_of(upstream, config.secrets, os.environ)
+        transport = Transport(deadlines=without_deadline(upstream.deadlines), proxy=proxy)
+        stack.push_async_callback(transport.aclose)
+        backends[name] = inlined(build_remote(name, upstream, transport, config), fetcher)
+    return backends
 
 
 def has_limits(config: Config) -> bool:
@@ -149,6 +159,22 @@ async def limit_history(limiter: MemoryLimiter, keeper: StoreService, name: str)
     async with aclosing(LimitHistory(keeper, limiter, name)) as history:
         await history.start()
         yield
+
+
+@asynccontextmanager
+async def _cache_store(config: Config) -> AsyncGenerator[CacheStore | None]:
+    settings = config.cache_settings
+    if settings is None:
+        yield None
+        return
+    if settings.store == "memory":
+        async with aclosing(MemoryStore(settings.max_bytes, time.monotonic)) as memory:
+            yield memory
+        return
+    from xenoglot.gateway.cache.redis_store import RedisStore  # noqa: PLC0415  an extra
+
+    async with aclosing(RedisStore(config.cache_url, time.monotonic)) as server:
+        yield server
 
 
 @asynccontextmanager

@@ -1,0 +1,1 @@
+"""Cache of complete answers, by their requests."""
