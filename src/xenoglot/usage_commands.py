@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from xenoglot import model_selection
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import ConfigurationError
-from xenoglot.store.ledger import api_keys, queries
+from xenoglot.store.ledger import api_keys, bodies, queries
 from xenoglot.store.ledger.interval import since
 from xenoglot.store.ledger.queries import GROUPS, RequestFilter, UsageFilter
 from xenoglot.store.ledger.tail import POLL_SECONDS, RequestTail
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.model.json import JSON
+    from xenoglot.store.ledger.bodies import CaptureRow
     from xenoglot.store.ledger.rows import RequestRow
     from xenoglot.store.queries import Database, Steps
 
@@ -99,6 +100,7 @@ def add_commands(commands: argparse._SubParsersAction[Parser], say: Callable[[st
     listed.set_defaults(run=partial(_list, say=say))
     show = actions.add_parser("show", help="show one request")
     model_selection.add_config(show)
+    show.add_argument("--bodies", action="store_true", help="print the captured bodies, too")
     show.add_argument("id", metavar="ID", help="the id of the request: header `x-request-id` of the response")
     show.set_defaults(run=partial(_show, say=say))
 
@@ -199,6 +201,8 @@ def _show(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     for name, value in readable.items():
         if value is not None:
             say(f"{name:{width}}  {value}")
+    if options.bodies:
+        _show_bodies(_read(options, bodies.captured_bodies(options.id)), say)
     return 0
 
 
@@ -223,6 +227,19 @@ def _with_name(row: dict[str, JSON], names: Mapping[str, str]) -> dict[str, JSON
 
 def _named_item(item: tuple[str, JSON], name: str | None) -> Sequence[tuple[str, JSON]]:
     return (item, ("key_name", name)) if item[0] == "key" else (item,)
+
+
+def _show_bodies(rows: Sequence[CaptureRow], say: Callable[[str], None]) -> None:
+    """Print captured bodies; characters that could control a terminal are replaced."""
+    if not rows:
+        say("\nno captured bodies: the request was not chosen, or they have expired")
+    for row in sorted(rows, key=lambda row: bodies.PARTS.index(row.part)):
+        try:
+            body = bodies.decompressed(row.body).decode("utf-8", "replace")
+        except StoreError as error:
+            body = f"({error})"
+        shown = "".join(one if one.isprintable() or one == "\n" else " " for one in body)
+        say(f"\n{row.part} ({row.media}), until {moment(row.expires, 'second')}\n{shown}")
 
 
 def _since(options: argparse.Namespace) -> float:

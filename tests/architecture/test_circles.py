@@ -23,6 +23,7 @@ LAYERS = {
         "stored",
         "relay",
         "upstream",
+        "cache",
         "media",
         "routing",
         "limits",

@@ -124,6 +124,7 @@ KEYS = {
     "`[ledger]`": keys(ledger.LedgerSettings),
     "`[telemetry]`": keys(telemetry.TelemetrySettings),
     "`[log]`": keys(settings.LogSettings),
+    "`[capture]`": keys(ledger.CaptureSettings),
     "`[[prices]]`": keys(ledger.PriceSettings),
     "`[[budgets]]`": keys(ledger.BudgetSettings),
     "`[cache]`": keys(settings.CacheSettings),

@@ -21,13 +21,25 @@ if TYPE_CHECKING:
     from xenoglot.policy.capabilities import Need
 
 
+class CallCapture(Protocol):
+    """Takes the bodies of a call."""
+
+    def upstream_request(self, data: bytes) -> None:
+        """Note what is sent."""
+        ...
+
+    def upstream_response(self, media: str) -> Callable[[bytes], None]:
+        """Begin what comes back; return what takes its pieces."""
+        ...
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """One request on its way to a backend.
 
     `body` is the request as the client wrote it in `dialect`, for a backend of the same dialect; `None` if it
     must not be passed through. `headers` are the client's that an upstream of the same dialect may see, `trace` those
     with the context of its trace. `key` is the index of the upstream's key to use. `size` is that of the client's body
-    in bytes, 0 without one.
+    in bytes, 0 without one. `capture` takes what is sent and received.
     """
 
     request: Request
@@ -37,6 +49,7 @@ class Call(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     key: int = 0
     size: int = 0
+    capture: CallCapture | None = None
     trace: tuple[tuple[str, str], ...] = ()
 
 

@@ -116,7 +116,7 @@ class Gateway:
         self.recorder = self.observer.ledger = recorder
         self.prices = self.observer.prices = _price_list(config)
         if recorder is not None:
-            _attach(recorder, config, self.auth)
+            _attach(recorder, config, self.auth, self.redact)
         self.requests = RequestRunner(self.observer)
         self.services = UpstreamServices(
             models=self.models,
@@ -351,8 +351,10 @@ def keeper_of(config: Config, store: Store) -> StoreService:
     return StoreService(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
 
 
-def _attach(recorder: RequestRecorder, config: Config, auth: AuthService) -> None:
-    """Have the ledger know the upstreams' dialects, and note when keys of the store are used."""
+def _attach(recorder: RequestRecorder, config: Config, auth: AuthService, redact: Redactor) -> None:
+    """Have the ledger know the upstreams' dialects, note when keys of the store are used, and write captured bodies."""
+    if config.capture_settings is not None:
+        recorder.keep_captures(config.capture_settings, redact)
     recorder.dialects |= {name: upstream.dialect for name, upstream in config.upstreams.items()}
     recorder.used = None if auth.stored is None else auth.stored.used
 

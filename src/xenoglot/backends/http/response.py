@@ -14,7 +14,7 @@ from xenoglot.backends.http.timeouts import TransportError
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
     from types import TracebackType
 
     from xenoglot.backends.http.exchange import UpstreamExchange
@@ -86,6 +86,10 @@ class UpstreamResponse:
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The header fields whose lower-case names begin so, the last of each name."""
         return self._head.with_prefix(prefix.encode("latin-1"))
+
+    def noted(self, note: Callable[[bytes], None]) -> CapturedResponse:
+        """Return this response, of which nothing was read yet; `note` gets each piece of its body."""
+        return CapturedResponse(self._head, self._exchange, self._limits, note)
 
     @property
     def unread(self) -> Sequence[bytes]:
@@ -309,3 +313,21 @@ class UpstreamResponse:
         self._inflater = None
         self._exchange.fail(error.copy())
         return error
+
+
+class CapturedResponse(UpstreamResponse):
+    """A response whose body is captured: `note` gets each piece as it is read, decoded."""
+
+    __slots__ = ("_note",)
+
+    def __init__(
+        self, head: ResponseHead, exchange: UpstreamExchange, limits: TransportLimits, note: Callable[[bytes], None]
+    ) -> None:
+        super().__init__(head, exchange, limits)
+        self._note = note
+
+    def _decode(self) -> bytes:
+        piece = super()._decode()
+        if piece:
+            self._note(piece)
+        return piece

@@ -179,6 +179,11 @@ class Remote:
 
     async def _send_call(self, call: Call) -> Answer:
         asked = await offload(call.size, lambda: self.encode_call(call))
+        if call.capture is not None:
+            call.capture.upstream_request(asked.body)
+            reply = await self._send(asked.url, call, asked.body, asked.accept)
+            note = call.capture.upstream_response(reply.header("content-type") or "")
+            return await self.read_answer(reply.noted(note), call, asked)
         return await self.read_answer(await self._send(asked.url, call, asked.body, asked.accept), call, asked)
 
     def encode_call(self, call: Call) -> UpstreamRequest:

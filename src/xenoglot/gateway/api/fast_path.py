@@ -92,7 +92,7 @@ class FastPath:
         dialect, services = entry.dialect, self._upstream
         services.check_ledger()
         interceptors = services.interceptors
-        if (interceptors is not None and interceptors.concern(request.model)) or answered_here(
+        if (interceptors is not None and interceptors.concern(entry.client, request.model)) or answered_here(
             services, dialect, request
         ) is not None:
             return None

@@ -57,6 +57,33 @@ class LedgerSettings(Struct, frozen=True, kw_only=True):
     usage_max_age_days: Annotated[float, Meta(gt=0, le=36_500)] = 1100.0
 
 
+class CaptureSettings(Struct, frozen=True, kw_only=True):
+    """Which requests are captured with their bodies, how much of each body, and for how long.
+
+    A request is captured if its tenant, its key (id or name) and its model are among those that are set, and then by
+    chance with the probability `share`. `fields` are names of JSON fields whose values are redacted.
+    """
+
+    enabled: bool = True
+    tenants: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    share: Annotated[float, Meta(gt=0, le=1)] | None = None
+    fields: tuple[str, ...] = ()
+    max_bytes: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] = 65_536
+    max_age_hours: Annotated[float, Meta(gt=0, le=8_784)] = 24.0
+
+
+def check_capture(capture: CaptureSettings | None, *, recorded: bool, problems: Problems) -> None:
+    """Note a capture without a ledger, and one of all requests that is not set expressly."""
+    if capture is None or not capture.enabled:
+        return
+    if not recorded:
+        problems.add("capture", "needs the table [ledger]")
+    if not (capture.tenants or capture.keys or capture.models or capture.share):
+        problems.add("capture", "set `tenants`, `keys`, `models` or `share`; `share = 1.0` captures every request")
+
+
 class PriceSettings(Struct, frozen=True, kw_only=True):
     """Prices of a million tokens of the models that `model` matches, at one `upstream` or at all.
 

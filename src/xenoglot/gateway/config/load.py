@@ -48,7 +48,15 @@ from msgspec import Struct, field
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
-from xenoglot.gateway.config.ledger import BudgetSettings, LedgerSettings, PriceSettings, check_budgets, check_prices
+from xenoglot.gateway.config.ledger import (
+    BudgetSettings,
+    CaptureSettings,
+    LedgerSettings,
+    PriceSettings,
+    check_budgets,
+    check_capture,
+    check_prices,
+)
 from xenoglot.gateway.config.limits import LimitBackend, check_cache, check_limit_backend, check_limits
 from xenoglot.gateway.config.local_models import (
     EMBEDDED,
@@ -121,6 +129,7 @@ class Config(Struct, frozen=True, kw_only=True):
     log: LogSettings = LogSettings()
     hooks: tuple[HookSettings, ...] = ()
     cache: CacheSettings | None = None
+    capture: CaptureSettings | None = None
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -163,6 +172,11 @@ class Config(Struct, frozen=True, kw_only=True):
     def cache_settings(self) -> CacheSettings | None:
         """How answers are cached; `None` if they are not."""
         return self.cache if self.cache is not None and self.cache.enabled else None
+
+    @property
+    def capture_settings(self) -> CaptureSettings | None:
+        """Which requests are captured; `None` if none are."""
+        return self.capture if self.capture is not None and self.capture.enabled else None
 
     @property
     def cache_url(self) -> str:
@@ -224,6 +238,7 @@ class _File(Struct, frozen=True, kw_only=True):
     log: LogSettings = LogSettings()
     hooks: tuple[HookSettings, ...] = ()
     cache: CacheSettings | None = None
+    capture: CaptureSettings | None = None
     on_loss: OnLoss = "warn"
 
 
@@ -290,6 +305,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         log=file.log,
         hooks=file.hooks,
         cache=file.cache,
+        capture=file.capture,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
@@ -312,6 +328,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     check_prices(config.prices, config.backends, problems)
     check_telemetry(config.telemetry, problems)
     check_budgets(config.budgets, config.models, problems, recorded=config.ledger_settings is not None)
+    check_capture(config.capture, recorded=config.ledger_settings is not None, problems=problems)
     check_cache(config.cache, config.cache_url, problems)
     check_limit_backend(config.limits, config.limits_url, problems)
     _raise(problems, where)

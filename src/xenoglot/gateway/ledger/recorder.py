@@ -16,17 +16,20 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from xenoglot.errors import FailureError, whereabouts
+from xenoglot.gateway.ledger.capture_rows import BodyRedactor, capture_rows
 from xenoglot.gateway.ledger.request_row import request_row
 from xenoglot.model.failure import Failure
-from xenoglot.store.ledger import queries
+from xenoglot.store.ledger import bodies, queries
 from xenoglot.store.ledger.rows import FIRST_FAILED_STATUS
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from xenoglot.gateway.config.ledger import LedgerSettings
+    from xenoglot.gateway.config.ledger import CaptureSettings, LedgerSettings
+    from xenoglot.gateway.ledger.capture import Capture
     from xenoglot.gateway.observability.request_log import RequestLog
+    from xenoglot.store.ledger.bodies import CaptureRow
     from xenoglot.store.queries import Database, Steps
 
 DELAY: Final = 0.25
@@ -36,6 +39,7 @@ MOST_ROWS: Final = 500
 RETRY_SECONDS: Final = 1.0
 PRUNE_SECONDS: Final = 600.0
 PRUNE_BATCH: Final = 1000
+HOUR: Final = 3_600.0
 DAY: Final = 86_400.0
 
 OUTAGE: Final = Failure(
@@ -72,6 +76,10 @@ class RequestRecorder:
         self.dialects: dict[str, str] = {}
         self.used: Callable[[Iterable[str], float], None] | None = None
         """Notes which keys have been used, by their ids, and when."""
+        self.redact: BodyRedactor | None = None
+        """Redacts captured bodies; `None` if there are none."""
+        self.capture_seconds = 0.0
+        """How long captured bodies are kept."""
         self.written = 0
         self.dropped = 0
         self.failing = False
@@ -85,6 +93,11 @@ class RequestRecorder:
         self._task: asyncio.Task[None] | None = None
         self._pruned = 0.0
         self._closed = False
+
+    def keep_captures(self, settings: CaptureSettings, redact: Callable[[str], str]) -> None:
+        """Write captured bodies as `settings` describe, without the secrets that `redact` knows."""
+        self.redact = BodyRedactor(settings.fields, redact)
+        self.capture_seconds = settings.max_age_hours * HOUR
 
     @property
     def waiting(self) -> int:
@@ -167,12 +180,14 @@ class RequestRecorder:
 
     async def _write(self, batch: Sequence[tuple[RequestLog, float, float]]) -> None:
         """Write the first rows of the queue, and take them out of it."""
+        captures = await self._captures(batch)
         try:
-            self.written += await self._store.within(self._database.write(self._add(batch, again=self.failing)))
+            writing = self._add(batch, captures, again=self.failing)
+            self.written += await self._store.within(self._database.write(writing))
         except Exception:
             if not self.failing:
                 raise
-            await self._write_each(batch)
+            await self._write_each(batch)  # without captured bodies, one of which may be what cannot be written
         else:
             for _ in batch:
                 self._queue.popleft()
@@ -187,20 +202,43 @@ class RequestRecorder:
         """
         for one in batch:
             try:
-                self.written += await self._store.within(self._database.write(self._add((one,), again=True)))
+                self.written += await self._store.within(self._database.write(self._add((one,), (), again=True)))
             except Exception as error:  # noqa: BLE001  the next line finds out whether it is the store or the row
                 await self._store.within(self._database.read(_nothing()))
                 self.dropped += 1
                 _logger.error("the ledger lost request %s: %s", one[0].request_id, whereabouts(error))  # noqa: TRY400  as above
             self._queue.popleft()
 
-    def _add(self, batch: Sequence[tuple[RequestLog, float, float]], *, again: bool) -> Steps[int]:
+    async def _captures(self, batch: Sequence[tuple[RequestLog, float, float]]) -> Sequence[CaptureRow]:
+        """Return the rows of captured bodies, which are made in a thread."""
+        redact, captured = self.redact, [one for one in batch if one[0].capture is not None]
+        if redact is None or not captured:
+            return ()
+        return await asyncio.to_thread(
+            lambda: [
+                row
+                for record, _, now in captured
+                for row in capture_rows(
+                    record.request_id, cast("Capture", record.capture), redact, now + self.capture_seconds
+                )
+            ]
+        )
+
+    def _add(
+        self,
+        batch: Sequence[tuple[RequestLog, float, float]],
+        captures: Sequence[CaptureRow],
+        *,
+        again: bool,
+    ) -> Steps[int]:
         rows = [request_row(record, ended, now, self.dialects) for record, ended, now in batch]
         if again:
             known = yield from queries.known([row.id for row in rows])
             rows = [row for row in rows if row.id not in known]
         if rows:
             yield from queries.add(rows)
+        if captures:
+            yield from bodies.add_captures(captures)
         return len(rows)
 
     async def _prune(self) -> None:
@@ -212,6 +250,8 @@ class RequestRecorder:
         sums_before = now - self._settings.usage_max_age_days * DAY
         try:
             while await self._store.within(self._database.write(queries.prune(before, sums_before, PRUNE_BATCH))):
+                pass
+            while await self._store.within(self._database.write(bodies.prune_captures(now, PRUNE_BATCH))):
                 pass
         except StoreError as error:
             _logger.error("old rows of the ledger are not deleted: %s", error)  # noqa: TRY400  no texts

@@ -96,6 +96,18 @@ class RequestReservation(Protocol):
         ...
 
 
+class RequestCapture(Protocol):
+    """Takes the bodies of a request on the upstream's side."""
+
+    def upstream_request(self, data: bytes) -> None:
+        """Note what is sent to an upstream."""
+        ...
+
+    def upstream_response(self, media: str) -> Callable[[bytes], None]:
+        """Begin what the upstream answers; return what takes its pieces."""
+        ...
+
+
 class RequestLog(Struct):
     """One request as the log will tell of it; whoever learns something says it here.
 
@@ -155,6 +167,8 @@ class RequestLog(Struct):
     """Who asks."""
     failed_tries: list[str] | None = None
     """Why tries failed, each as `upstream/model: reason`."""
+    capture: RequestCapture | None = None
+    """The bodies that are captured of it."""
     cache: Literal["hit", "miss"] | None = None
     """Whether the answer came from the cache; `None` if it was not looked for there."""
     age: int = 0

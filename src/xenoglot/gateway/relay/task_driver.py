@@ -85,6 +85,8 @@ class RelayEndpoint(Struct, frozen=True):
         request = await offload(size, lambda: decode_request(dialect, value, path, exchange.variables))
         framing = framing_of(dialect, exchange.query)
         record.asked(request.model, stream=request.stream)
+        if self.services.interceptors is not None:
+            exchange = ctx.exchange = self.services.interceptors.capture(record, body, exchange)
         plan = models.plan(request.model, dialect.default_tag, client=ctx.client)
         record.routed(plan.route)
         record.framing = framing

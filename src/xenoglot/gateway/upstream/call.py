@@ -297,6 +297,8 @@ class UpstreamCall(Struct):
         call = self.call(route, key)
         if self.record.trace_context is not None or self.record.spans is not None:
             call = self.record.traced(call)
+        if self.record.capture is not None:
+            call = replace(call, capture=self.record.capture)
         backend = answering(self.services, route, self.dialect, call.request, self.record.client.owner)
         return await self._begun(backend.answer(call))
 

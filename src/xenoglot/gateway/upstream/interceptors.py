@@ -1,4 +1,4 @@
-"""What stands between a request and its targets: the hooks of the operator, and the cache of answers.
+"""What stands between a request and its targets: hooks of the operator, the cache of answers, captures.
 
 A request that they concern is served in a task, and its answer is translated, also between equal dialects, if a hook
 looks at answers. Hooks see a request before it is looked up in the cache, and cached answers too.
@@ -6,6 +6,7 @@ looks at answers. Hooks see a request before it is looked up in the cache, and c
 
 from __future__ import annotations
 
+import random
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -15,6 +16,7 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.cache.answer_cache import AnswerCache, CachedAnswer, cached_from, replayed
 from xenoglot.gateway.cache.cache_key import AnswerSource
 from xenoglot.gateway.cache.memory_store import CacheStore, MemoryStore
+from xenoglot.gateway.ledger.capture import Captures
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.loss import Losses
+    from xenoglot.gateway.auth.keys import Principal
     from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.http.application import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.hooks.runner import Hooks, RequestHooks
@@ -57,16 +61,25 @@ class InterceptedCall(Protocol):
 
 
 class Interceptors:
-    """Change requests and answers by `hooks` of the operator, and answer requests from a `cache`."""
+    """Change requests and answers by `hooks`, answer requests from a `cache`, and make `captures` of them."""
 
-    def __init__(self, hooks: Hooks | None, cache: AnswerCache | None = None) -> None:
+    def __init__(self, hooks: Hooks | None, cache: AnswerCache | None = None, captures: Captures | None = None) -> None:
         self._hooks = hooks
         self._cache = cache
+        self._captures = captures
 
-    def concern(self, model: str) -> bool:
-        """Return whether any of them is for requests for `model`, as clients name it."""
-        hooks, cache = self._hooks, self._cache
-        return (hooks is not None and hooks.concern(model)) or (cache is not None and cache.concerns(model))
+    def concern(self, client: Principal, model: str) -> bool:
+        """Return whether any of them is for requests of `client` for `model`, as it names it."""
+        hooks, cache, captures = self._hooks, self._cache, self._captures
+        return (
+            (hooks is not None and hooks.concern(model))
+            or (cache is not None and cache.concerns(model))
+            or (captures is not None and captures.concern(client, model))
+        )
+
+    def capture(self, record: RequestLog, body: bytes, exchange: Exchange) -> Exchange:
+        """Return the exchange in which a request is answered: one that captures it, if it is chosen."""
+        return exchange if self._captures is None else self._captures.capture(record, body, exchange)
 
     async def answer(self, call: InterceptedCall, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Return the answer to `call`: a cached one, or what `ask` gives as it begins.
@@ -164,7 +177,10 @@ def interceptors_of(config: Config, store: CacheStore | None = None) -> Intercep
         from xenoglot.hooks.runner import Hooks  # noqa: PLC0415  as above
 
         hooks = Hooks(load_hooks(config.hooks))
-    if settings is None:
-        return None if hooks is None else Interceptors(hooks)
-    store = store or MemoryStore(settings.max_bytes, time.monotonic)
-    return Interceptors(hooks, AnswerCache(store, settings, config.upstreams, time.time))
+    cache = captures = None
+    if settings is not None:
+        store = store or MemoryStore(settings.max_bytes, time.monotonic)
+        cache = AnswerCache(store, settings, config.upstreams, time.time)
+    if config.capture_settings is not None:
+        captures = Captures(config.capture_settings, random.random)
+    return Interceptors(hooks, cache, captures) if hooks or cache or captures else None
