@@ -22,7 +22,7 @@ from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
 from xenoglot.gateway.config.local_models import Emulate
 from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
 from xenoglot.gateway.endpoint import responses
-from xenoglot.gateway.observability.request_log import COST, LOSSES, SUBSTITUTED, TARGET, LogLine
+from xenoglot.gateway.observability.request_log import CACHE, COST, LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
 from xenoglot.hooks.hook import HookSettings
 from xenoglot.model import content, events
@@ -185,7 +185,7 @@ def test_every_header_of_ours_is_explained() -> None:
     explained = {
         name for row in table("gateway.md", "Headers of a response") for name in re.findall(r"`([^`]+)`", row[0])
     }
-    assert {SUBSTITUTED, TARGET, COUNT, LOSSES, COST, NOT_KEPT[0]} <= explained
+    assert {SUBSTITUTED, TARGET, COUNT, LOSSES, COST, CACHE, "age", NOT_KEPT[0]} <= explained
 
 
 # -- model.md

@@ -17,8 +17,8 @@ from xenoglot.gateway.config.load import check
 from xenoglot.gateway.ledger.capture import MOST_HELD, Capture, CapturedBody, Captures
 from xenoglot.gateway.ledger.capture_rows import BodyRedactor
 from xenoglot.model.failure import Failure
-from xenoglot.store.ledger import bodies, queries
-from xenoglot.store.ledger.bodies import CaptureRow, compressed, decompressed
+from xenoglot.store.ledger import bodies
+from xenoglot.store.ledger.bodies import decompressed
 from xenoglot.store.sqlite import SQLite
 from xenoglot.testing import ScriptRule, Upstream, answers, refusal
 
@@ -213,23 +213,3 @@ def test_a_body_keeps_its_beginning() -> None:
 )
 def test_values_of_fields(body: str, expected: str) -> None:
     assert BodyRedactor(("ssn",), str)(body.encode()).decode() == expected
-
-
-def test_bodies_are_compressed_and_expire(tmp_path: Path) -> None:
-    assert decompressed(compressed(b"a" * 9999)) == b"a" * 9999
-    assert len(compressed(b"a" * 9999)) < 200
-
-    async def use() -> list[int]:
-        store = SQLite(str(tmp_path / "x.db"))
-        database = cast("Database", store)
-        parts = (("a", 1.0), ("b", 9.0))
-        rows = [CaptureRow(request="r", part=part, media="", body=b"", expires=at) for part, at in parts]
-        await database.write(bodies.add_captures(rows))
-        await database.write(bodies.add_captures(rows))  # again, after a write whose end was not seen
-        counts = [await database.write(bodies.prune_captures(now, 10)) for now in (5.0, 5.0)]
-        left = [one.part for one in await database.read(queries.captured("r"))]
-        await store.aclose()
-        assert left == ["b"]
-        return counts
-
-    assert asyncio.run(use()) == [1, 0]
