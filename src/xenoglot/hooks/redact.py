@@ -166,12 +166,14 @@ def _presidio(language: str, model: str) -> Analyzer:
         from presidio_analyzer import AnalyzerEngine  # noqa: PLC0415  optional, and large
         from presidio_analyzer.nlp_engine import NlpEngineProvider  # noqa: PLC0415  as above
         from spacy.util import is_package  # noqa: PLC0415  as above
+        from tldextract import tldextract  # noqa: PLC0415  as above
     except ImportError:
         raise ConfigurationError("presidio is not installed: pip install presidio-analyzer") from None
     if not is_package(model) and not Path(model).is_dir():
         raise ConfigurationError(
             f"`model`: the model {model} of spaCy is not installed: python -m spacy download {model}"
         )
+    tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=())  # the list that it brings, not one it fetches
     models = [{"lang_code": language, "model_name": model}]
     engine = NlpEngineProvider(nlp_configuration={"nlp_engine_name": "spacy", "models": models}).create_engine()
     analyzer: Analyzer = AnalyzerEngine(nlp_engine=engine, supported_languages=[language])

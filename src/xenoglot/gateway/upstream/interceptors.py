@@ -108,9 +108,9 @@ class Interceptors:
             return _hit(call, found, cache.age(found))
         if place.control.only:
             raise FailureError(NOT_CACHED)
-        record.cache = "miss"
+        record.cache, plan = "miss", call.plan
         answer = await ask()
-        if record.local:
+        if record.local or call.plan is not plan:  # a budget had another model answer
             return answer
         lost = tuple(call.losses)  # by the request; what the answer loses is seen again
         return cache.recorded(answer, place, lambda: cached_from(record.backend or "", record.target or "", lost))
