@@ -122,7 +122,8 @@ def usage(
     if unknown:
         raise ValueError(f"`{unknown[0]}`: expected one of {EXPECTED}")
     if any(name.startswith(TAG) for name in by):
-        found = yield from tag_usage(by, which, SUMS)
+        names = {name: getattr(which, name) for name in KEYS[1:-1]}
+        found = yield from tag_usage(by, which.since, which.until, names, SUMS)
         return found[offset:][:limit]
     groups = [_DAY if name == "day" else name for name in by] + ["currency"]
     conditions, values = ["hour >= $1", "hour < $2"], [int(which.since), int(which.until)]

@@ -14,14 +14,12 @@ from xenoglot.store.ledger.tables import COUNTS
 from xenoglot.store.queries import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from xenoglot.model.json import JSON
-    from xenoglot.store.ledger.queries import UsageFilter
     from xenoglot.store.queries import Steps, Value
 
 TAG: Final = "tag:"
-_COLUMNS: Final = ("tenant", "key", "model", "upstream", "dialect")
 _HOURS: Final = {"hour": 3600, "day": 86400}
 _FAILED: Final = f"CASE WHEN failure IS NOT NULL OR COALESCE(status, 0) >= {FIRST_FAILED_STATUS} THEN 1 ELSE 0 END"
 _UNPRICED: Final = "CASE WHEN cost IS NULL AND (input IS NOT NULL OR output IS NOT NULL) THEN 1 ELSE 0 END"
@@ -36,16 +34,19 @@ _SUMS: Final = (
 )
 
 
-def tag_usage(by: Sequence[str], which: UsageFilter, sums: Sequence[str]) -> Steps[list[dict[str, JSON]]]:
+def tag_usage(
+    by: Sequence[str], since: float, until: float, names: Mapping[str, str | None], sums: Sequence[str]
+) -> Steps[list[dict[str, JSON]]]:
     """Return the `sums` of usage by each group and currency, in order; some of `by` are `tag:NAME`.
+
+    It is the usage from `since` until before `until`, of what has these `names`, by column.
 
     A request without the tag counts for the empty value.
     """
     groups = [_group(name) for name in by] + ["COALESCE(currency, '')"]
     conditions = ["at >= $1", "at < $2"]
-    bound: list[Value] = [which.since, which.until]
-    for name in _COLUMNS:
-        wanted = getattr(which, name)
+    bound: list[Value] = [since, until]
+    for name, wanted in names.items():
         if wanted is not None:
             bound.append(wanted)
             conditions.append(f"COALESCE({name}, '') = ${len(bound)}")
