@@ -172,7 +172,7 @@ class Gateway:
             status=StatusEndpoint(metrics),
             health=self.health,
             usage=UsageEndpoint(keeper, self.recorder),
-            key=KeyEndpoint(keeper, self.recorder, self.auth.stored is not None),
+            key=KeyEndpoint(keeper, self.recorder, self.auth.stored is not None, self.budgets),
             admin=self._serve_admin,
             openapi=self._serve_openapi,
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
 
 PRICES: list[JSONObject] = [{"model": "*", "input": "1", "output": "10"}]
 NAMED: JSONObject = {"ci": {"key_env": "CI", "models": ["m"], "tenant": "ada"}}
@@ -66,6 +66,7 @@ def test_each_kind_of_key_reports_its_rights_and_what_it_has_spent(upstream: Ups
         "limits": {"requests": ["60/1m"]},
         "expires": expires,
         "spent": [{"currency": "USD", "cost": 240, "requests": 2, "unpriced": 0, "input": 200, "output": 4}],
+        "budgets": [],
     }
     assert (ci["name"], ci["tenant"], ci["models"], ci["limits"], ci["created"]) == ("ci", "ada", ["m"], None, None)
     assert (ci["spent"], ci["expires"]) == ([], None)
@@ -76,3 +77,24 @@ def test_a_gateway_without_keys_and_ledger_has_little_to_report(upstream: Upstre
     with DialectGateway(upstream) as running:
         found = report(running, None)
     assert (found["id"], found["name"], found["models"], found["spent"]) == (None, None, ["*"], None)
+
+
+def test_a_key_reports_what_remains_of_its_budgets(upstream: Upstream, tmp_path: Path) -> None:
+    place = f"sqlite://{tmp_path}/state.db"
+    stored = create(place, name="laptop", tenant="ada", budgets=("1/total",))
+    budgets: JSON = [{"scope": scope, "amount": 5, "period": "day"} for scope in ("all", "tenant:ada", "tenant:ben")]
+    settings: JSONObject = {"keys": {"store": True}, "tenants": TENANTS, "ledger": {}, "prices": PRICES}
+    environ = {"BEN": "ben-key", "STORE": place}
+    with DialectGateway(upstream, environ=environ, store={"url_env": "STORE"}, budgets=budgets, **settings) as running:
+        headers = {"authorization": f"Bearer {stored}"}
+        answer = httpx2.post(f"{running.url}/v1/chat/completions", json=CHAT, headers=headers, timeout=TIMEOUT)
+        own, ben = (report(running, key)["budgets"] for key in (stored, "ben-key"))
+    assert answer.headers["x-xenoglot-budget-remaining"].startswith("0.98")
+    resets = {one.pop("resets_at") for one in (*own, *ben) if one["period"] == "day"}
+    assert len(resets) == 1
+    usual = {"currency": "USD", "spent": 120, "reserved": 0}
+    assert sorted(own, key=lambda one: one["scope"]) == [
+        {"scope": "key", "period": "total", "amount": 1_000_000, "remaining": 999_880, "resets_at": None, **usual},
+        {"scope": "tenant", "period": "day", "amount": 5_000_000, "remaining": 4_999_880, **usual},
+    ]
+    assert [(one["scope"], one["remaining"]) for one in ben] == [("tenant", 5_000_000)]

@@ -117,6 +117,10 @@ class BudgetService:
         """Return the budgets that concern a request at any upstream."""
         return [budget for budget in self._common if concerns(budget, tenant, key, model)]
 
+    def of_client(self, tenant: str | None, key: str | None) -> list[Budget]:
+        """Return the budgets of a key and of its tenant."""
+        return [one for one in self._common if one.kind in ("tenant", "key") and concerns(one, tenant, key, "")]
+
     def of_upstream(self, name: str) -> tuple[Budget, ...]:
         """Return the budgets of an upstream."""
         return self._upstreams.get(name, ())
