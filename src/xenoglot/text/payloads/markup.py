@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
-import msgspec
 from msgspec import Struct
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.text.json import text as json_text
 from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 from xenoglot.text.payloads.bare_values import escaped, may_be_text, members, only_text, property_schema, typed
+from xenoglot.text.payloads.markup_values import MarkupValue, ValueWriter, quoted_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator, Sequence
 
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.text.parser.parser_input import ParserInput, Reading
@@ -25,8 +25,6 @@ _BLANK = re.compile(r"\s+")
 _ATTRIBUTES = re.compile(r"[^<>\n]+")
 _GARBLED = re.compile(r"\w+")
 _OBJECT: Final = {"type": "object"}
-_TAIL: Final = {"line": re.compile(r"\n\Z"), "blanks": re.compile(r"\s+\Z"), "nothing": re.compile(r"(?!)")}
-_LEAD: Final = {"line": re.compile(r"\n"), "blanks": re.compile(r"\s+"), "nothing": re.compile(r"(?!)")}
 
 
 class Markup(Struct, frozen=True, kw_only=True):
@@ -180,7 +178,7 @@ class _Call:
                 return following
         if name in self._given:
             section.lost(name, "it was given before")
-            return (yield from self._read_value(_Emitter(_ignored, str)))
+            return (yield from self._read_value(ValueWriter(_ignored, str)))
         if self._wraps(name):
             return (yield from self._unwrap(name))
         section.arguments(f'{", " if self._given else "{"}"{escaped(name)}": ')
@@ -188,13 +186,13 @@ class _Call:
         schema = property_schema(self._schema, name, self._schema)
         return (yield from self._read_value(self._emitter(schema, mark)))
 
-    def _read_value(self, emitter: _Emitter) -> Generator[None, None, str]:
+    def _read_value(self, emitter: ValueWriter) -> Generator[None, None, str]:
         """Read a value and what ends it, and the tag behind that."""
         form, section = self._form, self._section
         closers = form.parameter_end
         if form.wrapped is not None and (yield from section.accept((form.wrapped[0],))):
             closers = tuple(form.wrapped[1] + end for end in closers)
-        return (yield from self._value(_Value(emitter, form.trim), closers))
+        return (yield from self._value(MarkupValue(emitter, form.trim), closers))
 
     def _wraps(self, name: str) -> bool:
         """Return whether the first parameter, `name`, may be an object around all of them."""
@@ -207,7 +205,7 @@ class _Call:
         It is one of them where it is no object, or where another parameter follows.
         """
         said: list[str] = []
-        found = yield from self._read_value(_Emitter(said.append, str))
+        found = yield from self._read_value(ValueWriter(said.append, str))
         value = typed("".join(said), _OBJECT, None)
         inner = members(value)
         if not self._meant(inner) or found in (*self._form.parameter, *self._unclosed()):
@@ -274,17 +272,17 @@ class _Call:
         form = self._form
         return {f"{tag}{name}{end}": (name, end) for name in names for tag in form.parameter for end in form.name_end}
 
-    def _emitter(self, schema: JSON, mark: str) -> _Emitter:
+    def _emitter(self, schema: JSON, mark: str) -> ValueWriter:
         section, form = self._section, self._form
         textual = only_text(schema, self._schema)
         if mark in form.jsons:
             schema = None if textual else schema
-            return _Emitter(section.arguments, lambda text: _quoted(text) or typed(text, schema, self._schema))
+            return ValueWriter(section.arguments, lambda text: quoted_json(text) or typed(text, schema, self._schema))
         if textual or (mark in form.texts and may_be_text(schema, self._schema)):
-            return _Emitter(section.arguments, None)
-        return _Emitter(section.arguments, lambda text: typed(text, schema, self._schema))
+            return ValueWriter(section.arguments, None)
+        return ValueWriter(section.arguments, lambda text: typed(text, schema, self._schema))
 
-    def _value(self, value: _Value, closers: tuple[str, ...]) -> Generator[None, None, str]:
+    def _value(self, value: MarkupValue, closers: tuple[str, ...]) -> Generator[None, None, str]:
         """Read a value up to its end, and the tag behind that."""
         section, unclosed = self._section, self._unclosed()
         garbled = () if self._form.loose else tuple(end[:-1] for end in closers if end[-2:-1].isalpha())
@@ -374,75 +372,8 @@ class _Call:
         return found if over or (yield from section.at_other()) else None, passed
 
 
-def _quoted(text: str) -> str:
-    """Return a JSON string as it stands; the empty string where `text` is none."""
-    found = text.strip()
-    if not found.startswith('"'):
-        return ""
-    try:
-        msgspec.json.decode(found, type=str)
-    except msgspec.DecodeError:
-        return ""
-    return found
-
-
 def _ignored(_text: str) -> None:
     """Take a value that has no place."""
-
-
-class _Emitter:
-    """Where a value goes: on as a string while it comes, or, made what it means by `meaning`, when it is all there."""
-
-    def __init__(self, emit: Callable[[str], None], meaning: Callable[[str], str] | None) -> None:
-        self._emit = emit
-        self._meaning = meaning
-        self._parts: list[str] = []
-        if meaning is None:
-            emit('"')
-
-    def add(self, text: str) -> None:
-        if self._meaning is None:
-            self._emit(escaped(text))
-        else:
-            self._parts.append(text)
-
-    def end(self) -> None:
-        self._emit('"' if self._meaning is None else self._meaning("".join(self._parts)))
-
-
-class _Value:
-    """A value without what belongs to its tags; what may be such at its end is held back."""
-
-    def __init__(self, emitter: _Emitter, trim: str) -> None:
-        self._emitter = emitter
-        self._lead = _LEAD[trim]
-        self._tail = _TAIL[trim]
-        self._trim = trim
-        self._held: list[str] = []
-        self._fresh = True
-        self._trims = True
-
-    def add(self, text: str) -> None:
-        if self._fresh:
-            found = self._lead.match(text)
-            text = text[found.end() :] if found is not None else text
-            self._trims = found is not None or self._trim != "line"
-            self._fresh = self._trim == "blanks" and not text
-        tail = self._tail.search(text)
-        if tail is None or tail.start() > 0 or self._trim == "line":
-            self._release(text[: tail.start()] if tail is not None else text)
-        if tail is not None:
-            self._held.append(tail[0])
-
-    def end(self, *, cut: bool = False) -> None:
-        """Take the end of the value; where it is `cut`, the tag that follows has a line break before it."""
-        if not self._trims and not cut:
-            self._release("")
-        self._emitter.end()
-
-    def _release(self, text: str) -> None:
-        self._emitter.add("".join(self._held) + text)
-        self._held.clear()
 
 
 def word(section: ParserInput, pattern: re.Pattern[str]) -> Generator[None, None, str]:
