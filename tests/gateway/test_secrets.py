@@ -125,6 +125,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("GET", "/v1/files/{id}", "key"),
         ("GET", "/v1/files/{id}/content", "key"),
         ("GET", "/v1/health", "open"),
+        ("GET", "/v1/key", "key"),
         ("GET", "/v1/messages/batches", "key"),
         ("GET", "/v1/messages/batches/{id}", "key"),
         ("GET", "/v1/messages/batches/{id}/results", "key"),
