@@ -67,11 +67,11 @@ class Gateway:
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline().rpartition(":")[2])
 
-    def ask(self, path: str) -> tuple[int, bytes]:
+    def ask(self, path: str, method: str = "GET") -> tuple[int, bytes]:
         """Return the status and body of a request on a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         try:
-            connection.request("GET", path)
+            connection.request(method, path)
             response = connection.getresponse()
             return response.status, response.read()
         finally:
@@ -132,6 +132,9 @@ def gateway(tmp_path: Path) -> Generator[Gateway]:
 def test_k12_k15_the_life_of_workers(gateway: Gateway) -> None:
     before = gateway.workers()
     assert len(before) == 2
+    assert gateway.ask("/admin/v1/reload", "POST") == (200, b'{"object":"reload","ok":true}')
+    told = sorted(gateway.line().partition(",")[0].strip() for _ in range(4))
+    assert told == ["configuration reloaded"] * 3 + ["local has reloaded the configuration"]  # one worker, then both
     os.kill(min(before), signal.SIGKILL)
     assert re.fullmatch(r"worker \d ended with status -9; it is started again in 0\.5 s", gateway.line())
     assert gateway.ask("/health/ready") == (200, b'{"status":"ready"}')
