@@ -10,12 +10,16 @@ import msgspec
 import pytest
 
 from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
-from tests.gateway.running_gateway import endpoint_rows
+from tests.gateway.running_gateway import config_for, endpoint_rows
+from tests.gateway.scripted_backends import HELLO
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
+from xenoglot.gateway.admin.route import ADMIN
 from xenoglot.gateway.api.operations import COUNT
+from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config import ledger, load, local_models, named_keys, settings, telemetry, tenants
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
@@ -151,6 +155,18 @@ def test_every_table_of_the_file_is_explained() -> None:
 
 def test_every_limit_is_explained() -> None:
     assert columns("limits.md", "What can be limited", 3) == keys(LimitSettings)
+
+
+# -- admin-api.md
+
+
+def test_every_endpoint_of_the_administration_is_on_its_page() -> None:
+    gateway = Gateway(config_for("scripted"), {"scripted": Scripted(HELLO)})
+    served = {(code(route.method), code(route.path)) for route in gateway.admin_routes() if route.base == ADMIN}
+    listed = [
+        (method, path) for methods, path in columns("admin-api.md", "Endpoints", 2) for method in methods.split(", ")
+    ]
+    assert (len(listed), set(listed)) == (len(served), served)
 
 
 # -- gateway.md
