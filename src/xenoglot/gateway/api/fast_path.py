@@ -74,6 +74,8 @@ class FastPath:
         if not entry.generates or len(data) >= LARGE or self._upstream.has_budgets:
             return None
         try:
+            if self._upstream.ledger is not None:
+                self._upstream.check_ledger()
             value = self._bodies.small_request(data)
             if entry.dialect.state is not None and not entry.dialect.state.wish(value).stateless:
                 return None  # it wants something kept, or means something that is
@@ -90,11 +92,10 @@ class FastPath:
         `bytes_for` gives the bytes that say so to a server, which may be one of the client's dialect.
         """
         dialect, services = entry.dialect, self._upstream
-        services.check_ledger()
         interceptors = services.interceptors
-        if (interceptors is not None and interceptors.concern(entry.client, request.model)) or answered_here(
-            services, dialect, request
-        ) is not None:
+        if interceptors is not None and interceptors.concern(entry.client, request.model):
+            return None
+        if services.clients and answered_here(services, dialect, request) is not None:
             return None
         way = self._ways.of(request.model, dialect, entry.client)
         ahead, group, last = way.first(services, request, exchange.headers)

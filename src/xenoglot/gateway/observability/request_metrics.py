@@ -6,6 +6,7 @@ is a model that has answered no request and is not in the configuration.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.backends.redaction import for_log
@@ -39,7 +40,9 @@ KINDS: Final = {
     "audio_out": "output_audio",
 }
 """Kinds of tokens, and their fields in the usage."""
-_PARTS: Final = tuple(KINDS.items())[2:]
+_PARTS: Final = tuple(KINDS)[2:]
+_PARTS_OF: Final = attrgetter(*[KINDS[kind] for kind in _PARTS])
+_NO_PARTS: Final = (None,) * len(_PARTS)
 
 
 class _Series:
@@ -62,9 +65,11 @@ class _Series:
         tokens = self.tokens
         tokens["input"] += usage.input_tokens or 0
         tokens["output"] += usage.output_tokens or 0
-        for kind, field in _PARTS:
-            if number := getattr(usage, field):
-                tokens[kind] = tokens.get(kind, 0) + number
+        parts = _PARTS_OF(usage)
+        if parts != _NO_PARTS:
+            for kind, number in zip(_PARTS, parts):  # noqa: B905  each has one
+                if number:
+                    tokens[kind] = tokens.get(kind, 0) + number
         if cost is not None:
             self.costs[cost.currency] = self.costs.get(cost.currency, 0) + cost.amount
 
@@ -103,7 +108,7 @@ class RequestMetrics:
                 series.token_gap.observe(gap)
         if record.usage is not None:
             series.count(record.usage, record.cost)
-        if record.losses != ():
+        if record.losses:
             self._count_losses(record)
 
     def lines(self) -> Iterator[str]:
