@@ -98,3 +98,30 @@ def test_a_key_reports_what_remains_of_its_budgets(upstream: Upstream, tmp_path:
         {"scope": "tenant", "period": "day", "amount": 5_000_000, "remaining": 4_999_880, **usual},
     ]
     assert [(one["scope"], one["remaining"]) for one in ben] == [("tenant", 5_000_000)]
+
+
+@pytest.mark.parametrize(
+    ("rights", "code"),
+    [
+        pytest.param(
+            {"limits": LimitSettings(requests=("2/1d",), queue_seconds=0.0)}, "rate_limit_exceeded", id="limits"
+        ),
+        pytest.param({"budgets": ("0.0002/month",)}, "insufficient_quota", id="budget"),
+    ],
+)
+def test_limits_and_budgets_of_a_stored_key_hold_for_it_alone(
+    upstream: Upstream, tmp_path: Path, rights: dict[str, object], code: str
+) -> None:
+    place = f"sqlite://{tmp_path}/state.db"
+    limited, free = create(place, tenant="ada", **rights), create(place, tenant="ada")
+    settings: JSONObject = {"keys": {"store": True}, "ledger": {}, "prices": PRICES}
+    body = {**CHAT, "max_tokens": 2}
+    found = []
+    with DialectGateway(upstream, environ={"STORE": place}, store={"url_env": "STORE"}, **settings) as running:
+        for key in (limited, limited, limited, free):
+            headers = {"authorization": f"Bearer {key}"}
+            url = f"{running.url}/v1/chat/completions"
+            answer = httpx2.post(url, json=body, headers=headers, timeout=TIMEOUT)
+            found.append((answer.status_code, answer.json().get("error", {}).get("code")))
+    assert found[0] == found[-1] == (200, None)
+    assert found[2] == (429, code)
