@@ -93,9 +93,9 @@ class FastPath:
         """
         dialect, services = entry.dialect, self._upstream
         interceptors = services.interceptors
-        if interceptors is not None and interceptors.concern(entry.client, request.model):
-            return None
-        if services.clients and answered_here(services, dialect, request) is not None:
+        if (interceptors is not None and interceptors.concern(entry.client, request.model)) or (
+            services.clients and answered_here(services, dialect, request) is not None
+        ):
             return None
         way = self._ways.of(request.model, dialect, entry.client)
         ahead, group, last = way.first(services, request, exchange.headers)
