@@ -36,7 +36,7 @@ MOST_NAMED: Final = 5
 HEALTHY, UNHEALTHY = 0, 1
 
 
-class Finding(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """The result of a check; `remedy` is what to do, unless all is well."""
 
     level: Literal["ok", "warn", "fail"]
@@ -69,21 +69,21 @@ def _run(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     return HEALTHY if asyncio.run(report()) else UNHEALTHY
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: CheckResult) -> str:
     text = f"{finding.level:4}  {finding.what:22}  {finding.detail}"
     return text if finding.remedy is None else f"{text}; {finding.remedy}"
 
 
-async def _findings(options: argparse.Namespace) -> AsyncIterator[Finding]:
+async def _findings(options: argparse.Namespace) -> AsyncIterator[CheckResult]:
     """Yield what each check finds; without a valid configuration there are no others."""
     try:
         config = model_selection.config_of(options)
     except ConfigurationError as error:
         detail = " ".join(str(error).split())
-        yield Finding("fail", "configuration", detail, "see docs/configuration.md")
+        yield CheckResult("fail", "configuration", detail, "see docs/configuration.md")
         return
     upstreams, models = len(config.upstreams), len(config.models)
-    yield Finding(
+    yield CheckResult(
         "ok", "configuration", f"{options.config or 'flags and defaults'}: {upstreams} upstreams, {models} models"
     )
     skews: list[float] = []
@@ -96,7 +96,7 @@ async def _findings(options: argparse.Namespace) -> AsyncIterator[Finding]:
     yield _keys(config)
 
 
-async def _upstream(name: str, upstream: UpstreamSettings, config: Config, skews: list[float]) -> Finding:
+async def _upstream(name: str, upstream: UpstreamSettings, config: Config, skews: list[float]) -> CheckResult:
     """Return whether an upstream lists its models; note by how many seconds its clock is ahead of ours."""
     from xenoglot.backends.http.client import Transport  # noqa: PLC0415  `--help` must not need the extra
     from xenoglot.gateway.config.proxies import proxy_of  # noqa: PLC0415
@@ -111,14 +111,14 @@ async def _upstream(name: str, upstream: UpstreamSettings, config: Config, skews
             models = await build_remote(name, upstream, transport, config).models()
             skews += await _skew(transport, upstream.base_url)
     except TimeoutError:
-        return Finding("fail", what, f"no answer within {UPSTREAM_SECONDS:g} seconds", remedy)
+        return CheckResult("fail", what, f"no answer within {UPSTREAM_SECONDS:g} seconds", remedy)
     except FailureError as error:
-        return Finding(
+        return CheckResult(
             "fail", what, " ".join((error.failure.operator_message or error.failure.message).split()), remedy
         )
     finally:
         await transport.aclose()
-    return Finding("ok", what, f"{upstream.base_url.partition('?')[0]}: {len(models)} models")
+    return CheckResult("ok", what, f"{upstream.base_url.partition('?')[0]}: {len(models)} models")
 
 
 async def _skew(transport: Transport, url: str) -> list[float]:
@@ -138,65 +138,69 @@ async def _skew(transport: Transport, url: str) -> list[float]:
         return []
 
 
-async def _store(config: Config) -> tuple[Finding, list[StoredPrice]]:
+async def _store(config: Config) -> tuple[CheckResult, list[StoredPrice]]:
     """Return whether the store can be used, and the prices in it."""
     if config.store.url == OFF:
-        return Finding("ok", "store", "off: nothing is stored"), []
+        return CheckResult("ok", "store", "off: nothing is stored"), []
     store = open_store(config.store_url, os.environ)
     kind = config.store_url.partition(":")[0]
     if store is None or config.store_url == "memory":
-        lost = Finding("warn", "store", "memory: the ledger ends with the process", "set `url` under [store]")
-        return (lost if config.ledger is not None else Finding("ok", "store", "memory: it ends with the process")), []
+        lost = CheckResult("warn", "store", "memory: the ledger ends with the process", "set `url` under [store]")
+        return (
+            lost if config.ledger is not None else CheckResult("ok", "store", "memory: it ends with the process")
+        ), []
     if not store.has_history():
-        return Finding("ok", "store", f"{kind}: it is made when the gateway stores something"), []
+        return CheckResult("ok", "store", f"{kind}: it is made when the gateway stores something"), []
     try:
         found = await cast("Database", store).read(prices())
     except StoreError as error:
-        return Finding("fail", "store", f"{kind}: {error}", "see `url` under [store]"), []
+        return CheckResult("fail", "store", f"{kind}: {error}", "see `url` under [store]"), []
     finally:
         await store.aclose()
-    return Finding("ok", "store", f"{kind}: it can be read"), found
+    return CheckResult("ok", "store", f"{kind}: it can be read"), found
 
 
-def _clock(skews: list[float]) -> Finding:
+def _clock(skews: list[float]) -> CheckResult:
     """Return whether the clock agrees with those of the upstreams."""
     if not skews:
-        return Finding("ok", "clock", "not compared: no upstream sent the time")
+        return CheckResult("ok", "clock", "not compared: no upstream sent the time")
     skew = min(skews, key=abs)
     if abs(skew) <= MOST_SKEW:
-        return Finding("ok", "clock", "it agrees with the upstreams'")
+        return CheckResult("ok", "clock", "it agrees with the upstreams'")
     detail = f"{abs(skew):.0f} seconds {'behind' if skew > 0 else 'ahead of'} the upstreams'"
-    return Finding("warn", "clock", detail, "synchronize it (NTP): expiry of keys and periods of budgets depend on it")
+    return CheckResult(
+        "warn", "clock", detail, "synchronize it (NTP): expiry of keys and periods of budgets depend on it"
+    )
 
 
-def _prices(config: Config, stored: list[StoredPrice]) -> Finding:
+def _prices(config: Config, stored: list[StoredPrice]) -> CheckResult:
     """Return whether the price of each named model is known."""
     from xenoglot.gateway.ledger.request_cost import PriceList  # noqa: PLC0415  as above
     from xenoglot.gateway.routing.router import ANY, plans  # noqa: PLC0415
 
     if config.ledger_settings is None and not config.prices:
-        return Finding("ok", "prices", "not needed: there is no ledger")
+        return CheckResult("ok", "prices", "not needed: there is no ledger")
     listed = PriceList(config, time.time)
     listed.use_stored(stored)
     routes = {(route.backend, route.model) for plan in plans(config, None) for route in plan.routes}
     named = sorted(place for place in routes if place[1] != ANY and place[0] in config.upstreams)
     unknown = [f"{upstream}/{model}" for upstream, model in named if not listed.knows(upstream, model)]
     if not unknown:
-        return Finding(
+        return CheckResult(
             "ok", "prices", f"known for all {len(named)} models with a name" if named else "no model is named"
         )
     more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
     detail = f"unknown for {', '.join(unknown[:MOST_NAMED])}{more}"
-    return Finding("warn", "prices", detail, "add [[prices]], or install the extra `prices`: their cost is null")
+    return CheckResult("warn", "prices", detail, "add [[prices]], or install the extra `prices`: their cost is null")
 
 
-def _keys(config: Config) -> Finding:
+def _keys(config: Config) -> CheckResult:
     """Return whether clients and administrators have keys."""
     clients = len(config.client_keys) + len(config.tenants)
     if not clients:
-        return Finding("ok", "keys", "none: only this machine can reach the gateway")
+        return CheckResult("ok", "keys", "none: only this machine can reach the gateway")
     if config.keys.admin_env:
-        return Finding("ok", "keys", "clients and administrators have keys")
-    return Finding(
+        return CheckResult("ok", "keys", "clients and administrators have keys")
+    return CheckResult(
         "warn", "keys", "no administrator has a key", "name one in `admin_env` under [keys] for the admin API"
     )
