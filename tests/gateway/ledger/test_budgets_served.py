@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
@@ -16,6 +17,7 @@ from google.genai import errors as genai_errors
 
 from tests.gateway.running_gateway import TIMEOUT
 from tests.gateway.upstream.test_reasoning_requests import DialectGateway
+from xenoglot.gateway.observability.log_format import JSONFormatter
 from xenoglot.model.response import Usage
 from xenoglot.policy.limits.money_budget import Budget, BudgetUse
 from xenoglot.store.ledger import budgets
@@ -167,11 +169,20 @@ def test_a_budget_that_warns_lets_requests_pass(
         told = [send(running) for _ in range(4)]
     assert [one.status_code for one in told] == [200] * 4
     assert [one.headers.get("x-xenoglot-budget-warning") for one in told] == [None, *["exceeded: all total"] * 3]
-    logged = [record.getMessage() for record in caplog.records if "budget" in record.getMessage()]
     name = budget_of(total("all", "1")).id
-    assert logged == [
-        f"budget exceeded: {name} (all, total): spent 0.110000, reserved 0.100500 of 0.150000 USD",
-        f"budget warning: {name} (all, total): spent 0.110000, reserved 0.100500 of 0.150000 USD",
+    fields = {"budget": name, "scope": "all", "period": "total", "currency": "USD"}
+    amounts = {"amount": 150_000, "spent": COST, "reserved": 100_500}
+    formatter = JSONFormatter(str)
+    lines = [json.loads(formatter.format(record)) for record in caplog.records if hasattr(record, "event")]
+    assert [{key: line[key] for key in line if key not in ("time", "logger")} for line in lines] == [
+        {
+            "level": "warning",
+            "event": f"budget_{event}",
+            "message": f"budget {event}: {name} (all, total): spent 0.110000, reserved 0.100500 of 0.150000 USD",
+            **fields,
+            **amounts,
+        }
+        for event in ("exceeded", "warning")
     ]
 
 

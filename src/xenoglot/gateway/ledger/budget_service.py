@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from xenoglot.gateway.config.ledger import LedgerSettings
+    from xenoglot.model.json import JSONObject
     from xenoglot.policy.limits.money_budget import BudgetDecision
     from xenoglot.store.ledger.budgets import BudgetRequest
     from xenoglot.store.queries import Database
@@ -310,6 +311,7 @@ class BudgetService:
             money(use.spent),
             money(use.reserved),
             f"{money(budget.amount)} {budget.currency}",
+            extra={"event": f"budget_{event}", "fields": _logged(budget, use)},
         )
 
     async def _look(self) -> None:
@@ -347,6 +349,19 @@ class BudgetService:
         """Return what was last known to remain of each budget, for the metrics."""
         shown = list(self._budgets.values())[:MOST_SHOWN]
         return [(budget, remaining(budget, self.uses[budget.id])) for budget in shown if budget.id in self.uses]
+
+
+def _logged(budget: Budget, use: BudgetUse) -> JSONObject:
+    """Return what a line of the log has of a budget, in micro-units."""
+    return {
+        "budget": budget.id,
+        "scope": budget.scope,
+        "period": budget.period,
+        "currency": budget.currency,
+        "amount": budget.amount,
+        "spent": use.spent,
+        "reserved": use.reserved,
+    }
 
 
 def claims_of(common: Iterable[Budget], upstreams: Mapping[str, Iterable[Budget]], cost: Cost) -> list[BudgetClaim]:

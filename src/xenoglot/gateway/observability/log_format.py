@@ -63,9 +63,10 @@ class JSONFormatter(RedactionFormatter):
         line = {
             "time": timestamp(record.created),
             "level": record.levelname.lower(),
-            "event": "message",
+            "event": getattr(record, "event", "message"),
             "logger": record.name,
             "message": self.redact(message),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info is not None and record.exc_info[0] is not None:
             line["traceback"] = self.redact(self.formatException(record.exc_info))
