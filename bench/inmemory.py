@@ -62,7 +62,7 @@ def streamed(media_type: str, reads: Sequence[bytes]) -> Answer:
 class Wire(asyncio.Transport):
     """A socket's stand-in, whose other end is a function that gets what is written."""
 
-    def __init__(self, protocol: asyncio.Protocol, taken: Callable[[bytes], object]) -> None:
+    def __init__(self, protocol: asyncio.BaseProtocol, taken: Callable[[bytes], object]) -> None:
         super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
         self._protocol = protocol
         self._taken = taken
@@ -107,7 +107,7 @@ class Wire(asyncio.Transport):
 class Upstream:
     """The other end of one connection to a server: it counts a request's bytes, and sends its answer."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol, answer: Answer) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.BufferedProtocol, answer: Answer) -> None:
         self._loop = loop
         self._protocol = protocol
         self._reads = answer.reads
@@ -129,7 +129,11 @@ class Upstream:
         self._next += 1
         if self._next < len(self._reads):
             self._loop.call_soon(self._send)
-        self._protocol.data_received(read)
+        while read:
+            buffer = memoryview(self._protocol.get_buffer(-1))
+            part, read = read[: len(buffer)], read[len(buffer) :]
+            buffer[: len(part)] = part
+            self._protocol.buffer_updated(len(part))
 
 
 def _size(data: bytes) -> int:
@@ -288,7 +292,9 @@ def _loop(answer: Answer) -> asyncio.AbstractEventLoop:
     class Loop(usual):  # type: ignore[misc, valid-type]  # whichever there is
         """One without sockets."""
 
-        async def create_connection(self, factory: Callable[[], asyncio.Protocol], *_: object, **__: object) -> object:
+        async def create_connection(
+            self, factory: Callable[[], asyncio.BufferedProtocol], *_: object, **__: object
+        ) -> object:
             """Connect to the scripted upstream."""
             protocol = factory()
             Upstream(self, protocol, answer)
