@@ -47,7 +47,7 @@ PERSONAL: Final[Mapping[str, str]] = {
 _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,40}")
 
 
-class Finding(NamedTuple):
+class TextSpan(NamedTuple):
     """A place in a text that is replaced."""
 
     start: int
@@ -85,7 +85,7 @@ class Redact:
     ) -> None:
         kinds = tuple(PERSONAL) if personal is True else tuple(personal or ())
         wanted = dict(SECRETS) if secrets else {}
-        self._analyze: Callable[[str], Iterable[Finding]] | None = None
+        self._analyze: Callable[[str], Iterable[TextSpan]] | None = None
         if presidio or analyzer is not None:
             engine = analyzer or _presidio(language, model)
             entities = None if personal is True else list(kinds)
@@ -122,7 +122,7 @@ class Redact:
 
     def _redacted(self, text: str, placeholders: Placeholders) -> str:
         findings = [
-            Finding(*match.span(), kind)
+            TextSpan(*match.span(), kind)
             for kind, rule in self._rules
             for match in rule.finditer(text)
             if kind not in CHECKS or CHECKS[kind](match[0])
@@ -155,9 +155,9 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {"CREDIT_CARD": _luhn, "IBA
 """Whether what has the form of a number is one."""
 
 
-def _found(engine: Analyzer, text: str, language: str, entities: list[str] | None) -> list[Finding]:
+def _found(engine: Analyzer, text: str, language: str, entities: list[str] | None) -> list[TextSpan]:
     results = engine.analyze(text=text, language=language, entities=entities)
-    return [Finding(getattr(one, "start"), getattr(one, "end"), getattr(one, "entity_type")) for one in results]  # noqa: B009
+    return [TextSpan(getattr(one, "start"), getattr(one, "end"), getattr(one, "entity_type")) for one in results]  # noqa: B009
 
 
 def _presidio(language: str, model: str) -> Analyzer:
