@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from xenoglot.store.queries import Row, Statement, Steps
+    from xenoglot.store.records import ReasoningKey
 
 
 T = TypeVar("T")
@@ -42,6 +43,9 @@ _RETRY_SECONDS = 0.02
 
 _SETTLED_NS = 2_000_000_000
 """After so long without a write, the next one has another time for sure."""
+
+_MARK = "-vault"
+"""Behind the name of the store: the file whose time is that of the last write of the vault."""
 
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",
@@ -69,23 +73,35 @@ class SQLite(SQLStore):
         """Whether the file exists."""
         return self._path != MEMORY and Path(self._path).exists()
 
-    def version(self) -> Hashable | None:
-        """Return size and time of the last write of the file and its log; `None` for a time that is hardly past.
+    async def put_cached(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
+        """Store a cache entry, and let other processes know."""
+        await super().put_cached(owner, key, backend, payload, now)
+        await self._in_thread(self._mark)
 
+    async def swap(self, place: ReasoningKey, before: bytes | None, after: bytes | None, now: float) -> bool:
+        """Replace `before` in the vault by `after`, as above; let other processes know."""
+        swapped = await super().swap(place, before, after, now)
+        await self._in_thread(self._mark)
+        return swapped
+
+    def version(self) -> Hashable | None:
+        """Return the time of the last write of the vault; `None` for a time that is hardly past.
+
+        It is that of an empty file beside the store: the store itself is written all the time, for example by limits.
         Times of files are as coarse as two seconds: two writes may have the same.
         """
         if self._path == MEMORY:
             return None
-        seen: list[tuple[int, int]] = []
-        latest = 0
-        for path in (self._path, f"{self._path}-wal"):
-            try:
-                found = os.stat(path)  # noqa: PTH116  half the cost of a `Path`
-            except OSError:
-                continue
-            seen.append((found.st_size, found.st_mtime_ns))
-            latest = max(latest, found.st_mtime_ns)
-        return None if not seen or time.time_ns() - latest < _SETTLED_NS else tuple(seen)
+        try:
+            latest = os.stat(self._path + _MARK).st_mtime_ns  # noqa: PTH116  half the cost of a `Path`
+        except OSError:
+            return 0
+        return None if time.time_ns() - latest < _SETTLED_NS else latest
+
+    def _mark(self) -> None:
+        if self._path != MEMORY:
+            mark = Path(self._path + _MARK)
+            mark.touch(mode=0o600)
 
     async def ready(self) -> None:
         """Open the file if it is not open."""

@@ -28,6 +28,8 @@ from xenoglot.model.content import Extra, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import Finished
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response
+from xenoglot.store.ledger import limit_windows
+from xenoglot.store.ledger.limit_windows import LimitWindow
 from xenoglot.store.records import Retention, StoreError
 from xenoglot.store.sqlite import Memory, SQLite
 
@@ -503,10 +505,9 @@ def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.Mon
 
 
 def age(path: Path) -> None:
-    """Have the last write of a store have been long ago."""
-    for one in (path, path.with_name(f"{path.name}-wal")):
-        if one.exists():
-            os.utime(one, (NOW, one.stat().st_mtime - 60))
+    """Have the last write of the answers of a store have been long ago."""
+    mark = path.with_name(f"{path.name}-vault")
+    os.utime(mark, (NOW, mark.stat().st_mtime - 60))
 
 
 def test_nothing_is_looked_up_in_a_file_that_nobody_stored_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -522,9 +523,10 @@ def test_nothing_is_looked_up_in_a_file_that_nobody_stored_in(monkeypatch: pytes
             ours.answer(plain, "chat", CHAT_TURNS)
         return len(asked)
 
-    assert looked_up() == 1  # the file is new
-    age(path)
     assert [looked_up() for _ in range(3)] == [1, 0, 0]
+    window = LimitWindow("key:other", NOW + 60.0, b"")
+    asyncio.run(theirs.store.write(limit_windows.save("gateway", [window])))  # it is no answer
+    assert looked_up() == 0
     theirs.answer(THOUGHT, "chat", [ASK])
     assert [looked_up() for _ in range(2)] == [1, 1]
     age(path)
