@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import getpass
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,10 +11,15 @@ import pytest
 
 from xenoglot.cli import main
 from xenoglot.policy.limits.money_budget import budget_id
+from xenoglot.store.ledger import audit
+from xenoglot.store.ledger.audit import AuditFilter
+from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from xenoglot.store.ledger.audit import AuditEntry
 
 CONFIG = """
 [upstreams.lab]
@@ -117,3 +124,20 @@ def test_budgets_need_a_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str
     config.write_text(CONFIG.partition("[ledger]")[0].format(path=tmp_path / "state.db"))
     assert main(["budgets", "list", "--config", str(config)]) == 2
     assert capsys.readouterr().err == "xenoglot: budgets need the ledger: add a table [ledger] to the configuration\n"
+
+
+def test_changes_are_in_the_audit_log_with_the_user(budgets: Callable[..., Done], tmp_path: Path) -> None:
+    budgets("set", "tenant:ada", "50")
+    budgets("delete", "tenant:ada")
+
+    async def read() -> list[AuditEntry]:
+        store = SQLite(tmp_path / "state.db")
+        found = await store.read(audit.entries(AuditFilter()))
+        await store.aclose()
+        return found
+
+    found = asyncio.run(read())
+    assert [(one.action, one.object) for one in found] == [
+        (action, f"budget:{ADA}") for action in ("budget.delete", "budget.set")
+    ]
+    assert {one.actor for one in found} == {f"cli:{getpass.getuser()}"}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import time
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from xenoglot import model_selection
+from xenoglot.administration.key_commands import user_change
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.ledger import BudgetSettings
 from xenoglot.policy.limits.money_budget import SCOPES, Budget, BudgetUse, budget_id, remaining
 from xenoglot.store.ledger import budgets
-from xenoglot.store.ledger.audit import Change
 from xenoglot.store.location import open_store
 from xenoglot.store.records import StoreError
 from xenoglot.usage_commands import money, table
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
     Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
     T = TypeVar("T")
-
-ACTOR: Final = "cli"
-"""The actor in the audit log: a person with access to the store."""
 
 COLUMNS: Final = (
     "id",
@@ -123,7 +119,7 @@ def _set(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     for setting, problem in settings.problems():
         raise ConfigurationError(f"{setting.upper() if setting in ('scope', 'amount') else _flag(setting)}: {problem}")
     budget = settings.budget()
-    _run(config, budgets.put(budget, _change()), write=True)
+    _run(config, budgets.put(budget, user_change(time.time())), write=True)
     if options.json:
         say(encode_json(_plain(budget)).decode())
     else:
@@ -133,7 +129,7 @@ def _set(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 def _delete(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     config = _config(options)
-    deleted = _run(config, budgets.delete(_name(options, config), _change()), write=True)
+    deleted = _run(config, budgets.delete(_name(options, config), user_change(time.time())), write=True)
     if deleted is None:
         raise ConfigurationError(
             f"there is no budget for `{options.scope}` with the period {options.period} and the currency "
@@ -199,10 +195,6 @@ def _row(budget: Budget, use: BudgetUse, now: float, source: str) -> dict[str, J
 
 def _plain(budget: Budget) -> dict[str, JSON]:
     return {name: getattr(budget, name) for name in budgets.DEFINITION}
-
-
-def _change() -> Change:
-    return Change(id=f"audit_{secrets.token_hex(12)}", at=time.time(), actor=ACTOR)
 
 
 def _flag(name: str) -> str:

@@ -126,7 +126,7 @@ def _create(options: argparse.Namespace, say: Callable[[str], None], note: Calla
         expires=_time("--expires", options.expires, now),
     )
     try:
-        secret, steps = managed_keys.create(wanted, _change(now))
+        secret, steps = managed_keys.create(wanted, user_change(now))
     except managed_keys.InvalidKeyError as error:
         raise ConfigurationError(str(error)) from None
     config = model_selection.config_of(options)
@@ -182,7 +182,7 @@ def _rotate(options: argparse.Namespace, say: Callable[[str], None], note: Calla
     end = now if options.keep_old == "0" else _time("--keep-old", options.keep_old, now)
     if end is None:
         raise ConfigurationError("--keep-old: the old key has to expire; expected a time like 24h or 7d")
-    secret, steps = managed_keys.rotate(options.key, _change(now), end)
+    secret, steps = managed_keys.rotate(options.key, user_change(now), end)
     key = _found(options.key, _run(model_selection.config_of(options), steps, writes=True))
     _tell_secret(options, key, secret, say)
     if not options.json:
@@ -195,7 +195,7 @@ def _disable(options: argparse.Namespace, say: Callable[[str], None], *, disable
     from xenoglot.gateway.auth import managed_keys  # noqa: PLC0415  as above
 
     wanted: KeyUpdate = managed_keys.KeyUpdate(disabled=disabled)
-    steps = managed_keys.update(options.key, wanted, _change(time.time()))
+    steps = managed_keys.update(options.key, wanted, user_change(time.time()))
     key = _found(options.key, _run(model_selection.config_of(options), steps, writes=True))
     say(
         encode_json(key.public()).decode()
@@ -243,7 +243,8 @@ def _found(reference: str, key: StoredKey | None) -> StoredKey:
     return key
 
 
-def _change(now: float) -> Change:
+def user_change(now: float) -> Change:
+    """Return a change by the person at the command line, for the audit log."""
     from xenoglot.gateway.auth.managed_keys import new_change  # noqa: PLC0415  as above
 
     try:
