@@ -34,7 +34,7 @@ SITE = ROOT / "build" / "site"
 FENCED = re.compile(
     r"^(?P<indent> *)(?P<fence>`{3,})(?P<info>[^`\n]*)\n.*?^(?P=indent)(?P=fence)$", re.MULTILINE | re.DOTALL
 )
-INFO = re.compile(r"^( *`{3,})(\w+) (run|output)$", re.MULTILINE)
+INFO = re.compile(r"^( *`{3,})(\w+) (run on|run|output)$", re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
 LINK = re.compile(r"(?P<image>!?)\[(?P<label>(?:`[^`]*`|[^\]`])*)\]\((?P<target>[^)\s]+)\)")
 COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)

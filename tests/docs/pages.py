@@ -11,6 +11,8 @@ if it is marked as output, is what it has to print, with `...` for what may diff
     hello
     ```
 
+A block with `run on` continues the one before it, as at a terminal: both are one script, with one output.
+
 A `python` block is a program of its own; an `sh` block is a script for bash, which stops at the first failure. Both
 find `xenoglot` on the path, a gateway at http://127.0.0.1:8080 as the page says, and a model server at
 http://127.0.0.1:8000 (other ports are put in their places). The programs in `tests/docs/programs` stand in for those
@@ -33,6 +35,11 @@ FENCE = re.compile(
 CODE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(?P<reference>\S+)", re.MULTILINE)
 Rows = list[list[str]]
+
+CONTINUED = "run on"
+"""The mark of a block that continues the one that is run before it, in the same shell."""
+
+RUN = ("run", CONTINUED)
 
 UNSET = "-"
 """What a table has in an empty cell."""
@@ -77,9 +84,20 @@ def blocks(page: Path) -> list[Block]:
 
 def examples(page: Path) -> Iterator[Example]:
     """The blocks of a page that are run, each with the output that the page promises."""
+    whole: Example | None = None
     for block, following in zip_longest(found := blocks(page), found[1:]):
-        if block.mark == "run":
-            yield Example(block, following.text if following and following.mark == "output" else None)
+        if block.mark not in RUN:
+            continue
+        output = following.text if following and following.mark == "output" else None
+        if block.mark == CONTINUED and whole is not None:
+            joined = whole.block._replace(text=f"{whole.block.text}\n{block.text}")
+            whole = Example(joined, "".join(text for text in (whole.output, output) if text) or None)
+            continue
+        if whole is not None:
+            yield whole
+        whole = Example(block, output)
+    if whole is not None:
+        yield whole
 
 
 def prose(page: Path) -> str:

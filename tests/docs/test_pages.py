@@ -14,7 +14,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "python": lambda text: compile(text, "example", "exec"),
     "toml": tomllib.loads,
 }
-MARKS = {("python", "run"), ("sh", "run"), ("json", "output"), ("text", "output")}
+MARKS = {("python", "run"), ("sh", "run"), ("sh", "run on"), ("json", "output"), ("text", "output")}
 
 MERGE_MARKS = ("<<<<<<<", ">>>>>>>", "|||||||")
 """What a merge leaves where two versions of a page differ."""

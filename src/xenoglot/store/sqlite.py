@@ -45,7 +45,7 @@ _SETTLED_NS = 2_000_000_000
 """After so long without a write, the next one has another time for sure."""
 
 _MARK = "-vault"
-"""Behind the name of the store: the file whose time is that of the last write of the vault."""
+"""Suffix of the name of the store: the file whose time is that of the last write of the vault."""
 
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",
@@ -87,7 +87,7 @@ class SQLite(SQLStore):
     def version(self) -> Hashable | None:
         """Return the time of the last write of the vault; `None` for a time that is hardly past.
 
-        It is that of an empty file beside the store: the store itself is written all the time, for example by limits.
+        It is that of an empty file next to the store: the store itself is written all the time, for example by limits.
         Times of files are as coarse as two seconds: two writes may have the same.
         """
         if self._path == MEMORY:
