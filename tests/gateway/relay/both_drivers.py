@@ -43,7 +43,7 @@ PAIRS = (("chat", "chat"), ("messages", "messages"), ("messages", "chat"), ("cha
 """The client's dialect and the upstream's: bytes that pass as they are, and such as are written anew."""
 PUSH_DIALECTS = ("chat", "gemini", "llama_stack", "messages", "responses")
 """The dialects whose clients' plain requests need no task. What the others ask may be several requests, or none."""
-TIMING_KEYS = ("ttfb_ms", "total_ms", "request")
+TIMING_KEYS = ("time", "ttfb_ms", "total_ms", "request")
 LIMITED: JSONObject = {"env": ["CLIENT_KEY"], "limits": {"concurrency": 8, "tokens": ["1000000000/1h"]}}
 """Keys whose places and tokens are counted."""
 NUMBER = re.compile(r"^(\S+) (\S+)$", re.MULTILINE)
