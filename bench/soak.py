@@ -102,7 +102,7 @@ class Gateway:
     async def read_log(self) -> None:
         """Count the lines of the access log, and keep all others."""
         async for line in _piped(self.process.stderr):
-            if line.startswith(b'{"request"'):
+            if b'"event":"request"' in line:
                 self.lines += 1
             elif len(self.complaints) < 100:  # noqa: PLR2004 - enough to see
                 self.complaints.append(line.decode("utf-8", "replace").rstrip())
