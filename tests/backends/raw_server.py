@@ -144,6 +144,7 @@ class RawServer:
         self.server: asyncio.Server
         self._script = script
         self._scenes: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
 
     @property
     def requests(self) -> list[list[bytes]]:
@@ -160,6 +161,7 @@ class RawServer:
     async def _play(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
         self.peers.append(peer)
+        self._writers.append(writer)
         try:
             await self._script(peer)
             await peer.gone()
@@ -179,6 +181,8 @@ class RawServer:
         for outcome in await asyncio.gather(*self._scenes, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
+        # how each connection ended is taken, or the collector may come upon it first and complain
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
 
 
 @asynccontextmanager
