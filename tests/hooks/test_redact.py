@@ -48,6 +48,11 @@ def redacted(words: str, **options: object) -> str:
         pytest.param(
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "<PRIVATE_KEY_1>", id="private-key"
         ),
+        pytest.param(
+            "-----BEGIN PRIVATE KEY-----A-----BEGIN PRIVATE KEY-----B-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----A<PRIVATE_KEY_1>",
+            id="a-key-ends-before-the-next-begins",
+        ),
         pytest.param("Mail ada@example.com!", "Mail <EMAIL_ADDRESS_1>!", id="email"),
         pytest.param("Card 4111 1111 1111 1111", "Card <CREDIT_CARD_1>", id="card"),
         pytest.param("Order 4111 1111 1111 1112", "Order 4111 1111 1111 1112", id="no-card"),

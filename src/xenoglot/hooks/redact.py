@@ -22,7 +22,7 @@ _B: Final = r"(?<![A-Za-z0-9_-])"
 _E: Final = r"(?![A-Za-z0-9_-])"
 
 SECRETS: Final[Mapping[str, str]] = {
-    "PRIVATE_KEY": r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END)){1,16384}-----END [A-Z ]*PRIVATE KEY-----",
+    "PRIVATE_KEY": r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----)){1,16384}-----END [A-Z ]*PRIVATE KEY-----",
     "API_KEY": _B
     + r"(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{40,}|glpat-[\w-]{20,}|xox[abeoprs]-[\w-]{10,}"
     + r"|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|[sr]k_live_\w{20,}"
