@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from bench import instructions, report
-from bench.gateways import USUAL, XENOGLOT, Gateway
+from bench.gateways import LEDGER, USUAL, XENOGLOT, Gateway
 from bench.measuring import Result, Settings, measured, mocked, standing
 from bench.processes import Cores, many_files, needed
 from bench.scenarios import EVERY, GOALS, MATRIX, Scenario
@@ -115,7 +115,7 @@ def main() -> int:
     if options.list:
         sys.stdout.write("".join(f"{each.name:28} {each.title}\n" for each in (*EVERY, *MATRIX)))
         return 0
-    needed("taskset", *(() if options.instructions else ("nginx",)))  # instructions are counted of the gateway alone
+    needed("taskset", *(() if options.instructions or options.ledger else ("nginx",)))
     many_files()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         settings = Settings(
@@ -134,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="every scenario, and the matrix of dialects")
     parser.add_argument("--matrix", action="store_true", help="the matrix of dialects alone")
     parser.add_argument("--only", action="append", metavar="NAME", help="one scenario; may be said again")
+    parser.add_argument("--ledger", action="store_true", help="Xenoglot without and with a ledger, and nothing else")
     parser.add_argument("--list", action="store_true", help="tell the names of all scenarios")
     parser.add_argument("--rounds", type=int, default=3, help="windows of each gateway in each scenario (3)")
     parser.add_argument("--seconds", type=float, default=1.5, help="of each window (1.5)")
@@ -156,13 +157,13 @@ def _measure(options: argparse.Namespace, site: Site, settings: Settings) -> int
         sys.stderr.write(
             "This machine is busy: what waits for the processor is delayed, and tokens then travel together.\n"
         )
-    gateways = (STANDING,) if options.matrix else USUAL
+    gateways = (STANDING,) if options.matrix else (XENOGLOT, LEDGER) if options.ledger else USUAL
     results = run(gateways, scenarios, site, settings)
     if options.all:
         results += run((STANDING,), MATRIX, site, msgspec.structs.replace(settings, rounds=1))
         scenarios += MATRIX
     starts, import_ms = list[Begun](), None
-    if not options.only and not options.matrix:
+    if not options.only and not options.matrix and not options.ledger:
         starts = [begun(gateway, site, settings) for gateway in gateways if gateway.start]
         import_ms = imported()
     counts = instructions.read(options.out / COUNTS)
@@ -235,6 +236,10 @@ def _count(options: argparse.Namespace, site: Site, settings: Settings) -> int:
     items = [each for each in instructions.COUNTED if not options.only or each.scenario.name in options.only]
     counts = instructions.counted(site, settings, chosen=items)
     sys.stdout.write(instructions.told(counts, by))
+    if options.ledger:
+        recorded = instructions.counted(site, settings, LEDGER, items)
+        sys.stdout.write("with the ledger: " + instructions.told(recorded, by))
+        return 0
     options.out.mkdir(parents=True, exist_ok=True)
     for file in (options.out / COUNTS, GATE) if options.set_gate else (options.out / COUNTS,):
         instructions.write(file, by, counts)

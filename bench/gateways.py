@@ -169,9 +169,23 @@ def xenoglot_config(site: Site) -> str:
     return "".join(parts)
 
 
-def _start_xenoglot(site: Site) -> Start:
+_LEDGER: Final = """
+[ledger]
+
+[[prices]]
+model = "*"
+input = "0.20"
+output = "0.80"
+"""
+
+
+def _start_with_ledger(site: Site) -> Start:
+    return _start_xenoglot(site, _LEDGER)
+
+
+def _start_xenoglot(site: Site, more: str = "") -> Start:
     config = site.folder / "xenoglot.toml"
-    config.write_text(xenoglot_config(site))
+    config.write_text(xenoglot_config(site) + more)
     environment = {
         "BENCH_KEYS": CLIENT_KEY,
         "BENCH_UPSTREAM": UPSTREAM_KEY,
@@ -185,4 +199,7 @@ def _start_xenoglot(site: Site) -> Start:
 DIRECT: Final = Gateway(name="direct", start=None, translates=False)
 NGINX: Final = Gateway(name="nginx", start=_start_nginx, translates=False, tls_offset=1)
 XENOGLOT: Final = Gateway(name="xenoglot", start=_start_xenoglot)
+LEDGER: Final = Gateway(name="with ledger", start=_start_with_ledger)
+"""The same that also records each request, and what it cost, in its store."""
+
 USUAL: Final = (DIRECT, NGINX, XENOGLOT)
