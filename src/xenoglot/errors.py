@@ -325,6 +325,7 @@ EXTRAS = {
     "mcp": "mcp",
     "opentelemetry_exporter_otlp_proto_http": "otel",
     "opentelemetry_sdk": "otel",
+    "presidio_analyzer": "pii",
     "prompt_toolkit": "terminal",
     "python_multipart": "gateway",
     "ray": "ray",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from xenoglot.errors import ConfigurationError
+from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.hooks.placeholders import LIKE, Placeholders, Restorer
 from xenoglot.hooks.texts import map_request, request_texts
 
@@ -168,7 +168,7 @@ def _presidio(language: str, model: str) -> Analyzer:
         from spacy.util import is_package  # noqa: PLC0415  as above
         from tldextract import tldextract  # noqa: PLC0415  as above
     except ImportError:
-        raise ConfigurationError("presidio is not installed: pip install presidio-analyzer") from None
+        raise ConfigurationError(missing_extra("presidio_analyzer")) from None
     if not is_package(model) and not Path(model).is_dir():
         raise ConfigurationError(
             f"`model`: the model {model} of spaCy is not installed: python -m spacy download {model}"
