@@ -17,6 +17,7 @@ KNOWN = {
     "xenoglot.backends.remote.request_heads.RequestHeads._cache": "heads",
     "xenoglot.codec.framing.stream_reader._foreseeable": "templates",
     "xenoglot.codec.framing.stream_writer._ready_frames": "frames",
+    "xenoglot.codec.framing.stream_writer._ready_runs": "frames",
     "xenoglot.dialects.chat.stream.decoder.StreamDecoder._common": "chunks",
     "xenoglot.dialects.chat.fast.usage_scan.glimpse": "usage",
     "xenoglot.dialects.chat.fast.frequent_shapes.plain_message": "messages",

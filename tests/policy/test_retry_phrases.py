@@ -42,6 +42,8 @@ def is_retryable(failure: Failure) -> bool:
 def written() -> tuple[tuple[str, str, str], ...]:
     """Return place, kind and message of each failure that the source writes out; of an f-string what is constant.
 
+    Those that are marked as not to be retried, such as a used-up budget, are left out.
+
     A message in a variable counts once for each text that the module, or the function around, gives to the variable.
     """
     found: list[tuple[str, str, str]] = []
@@ -60,7 +62,7 @@ def _failures(tree: ast.AST, known: Mapping[str, list[str]], path: str) -> Itera
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Failure":
             said = {word.arg: word.value for word in node.keywords}
             kind = said.get("kind")
-            if isinstance(kind, ast.Constant):
+            if isinstance(kind, ast.Constant) and "non_retryable" not in said:
                 for message in _texts(said.get("message"), inside):
                     yield f"{path}:{node.lineno}", str(kind.value), message
         yield from _failures(node, inside, path)

@@ -128,10 +128,8 @@ def _refusal(budget: Budget, claims: Sequence[BudgetClaim], outcome: BudgetOutco
     left = f"{money(max(0, remaining(budget, use)))} {budget.currency}"
     whose = f"{_WHOSE[budget.kind]} ({budget.period})"
     if use.spent + max(amount, 1) <= budget.amount:
-        message = (
-            f"insufficient quota: requests in progress have reserved the rest of {whose}; retry when they are over"
-        )
-        return Failure(kind="rate_limit", message=message, retry_after=BUSY_SECONDS)
+        busy = f"rate limit: requests in progress have reserved the rest of {whose}; retry when they are over"
+        return Failure(kind="rate_limit", message=busy, retry_after=BUSY_SECONDS)
     if use.spent < budget.amount:
         may = f"this request may cost {money(amount)} {budget.currency}, and {left} remain of {whose}"
         message = f"insufficient quota: {may}; limit its output tokens"
