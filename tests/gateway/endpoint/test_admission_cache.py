@@ -59,7 +59,7 @@ async def test_what_was_let_in_is_known_and_written_down_alike(access_lines: Acc
     entry = seen.entry
     assert isinstance(entry, Admission)
     assert (statuses, entry.route, entry.client.owner != "") == ([200, 200], PATH, True)
-    lines = [{**access_lines.next(), "request": "", "ttfb_ms": 0, "total_ms": 0} for _ in range(4)]
+    lines = [{**access_lines.next(), "time": "", "request": "", "ttfb_ms": 0, "total_ms": 0} for _ in range(4)]
     assert lines[2] == lines[3]
 
 

@@ -272,6 +272,7 @@ def noted(case: Case) -> tuple[object, ...]:
     return record.pieces, record.characters, record.usage, record.finish, record.failure
 
 
+@pytest.mark.usefixtures("with_shortcuts")
 @pytest.mark.parametrize("dialect", ["chat", "messages", "responses", "gemini", "ollama"])
 def test_pieces_that_come_alone_are_sent_and_noted_as_events_are(dialect: str) -> None:
     by_events, by_pieces = Case(dialect), Case(dialect)
@@ -295,6 +296,7 @@ def test_pieces_that_come_alone_are_sent_and_noted_as_events_are(dialect: str) -
     assert bool(alone) == hasattr(get(dialect).stream_encoder(Request(model="m"), Losses()), "frame")
 
 
+@pytest.mark.usefixtures("with_shortcuts")
 def test_pieces_that_were_sent_are_noted_when_the_client_is_gone() -> None:
     case = Case().opened()
     assert not case.relay.write_piece(*WORD)  # of the first, the time is noted
