@@ -1,6 +1,7 @@
 """What holds for every test: a skipped one has failed, and a generated one makes the same examples on every run."""
 
 import gc
+import os
 from collections.abc import Generator
 
 import pytest
@@ -41,6 +42,15 @@ def data_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
 def pytest_configure() -> None:
     """Have Ctrl-C interrupt tests and their child processes, also in a run that a shell started in the background."""
     restore_interrupt()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, where shortcuts are off, the tests that turn them on: they run where shortcuts are on."""
+    if os.environ.get("XENOGLOT_SHORTCUTS") != "off":
+        return
+    left_out = [item for item in items if "with_shortcuts" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 def pytest_collection_finish() -> None:
