@@ -6,15 +6,17 @@ seconds and always arguments: a store has no clock. Every method raises `StoreEr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Sequence
 
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.batches import Batches
     from xenoglot.store.files import Files
     from xenoglot.store.records import Conversation, ReasoningKey, Retention, Stored, Window
+
+T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -158,4 +160,30 @@ class Store(Protocol):
 
     async def aclose(self) -> None:
         """Close all connections."""
+        ...
+
+
+class StoreHistory(Protocol):
+    """A store that knows without a request whether it may contain anything."""
+
+    def has_history(self) -> bool:
+        """Return whether it may contain data from before this process started."""
+        ...
+
+
+class TimedStore(Protocol):
+    """A store that has a clock, and a time limit for each request to it."""
+
+    @property
+    def store(self) -> StoreHistory:
+        """The store itself, which is a database."""
+        ...
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """Gives Unix seconds."""
+        ...
+
+    async def within(self, asked: Awaitable[T]) -> T:
+        """Return the result of the store in time, or raise `StoreError`."""
         ...

@@ -63,7 +63,7 @@ class Keeper:
         self.store = FlakyStore()
         self.now: Callable[[], float] = lambda: NOW
 
-    async def within(self, asked: Awaitable[int]) -> int:
+    async def within(self, asked: Awaitable[T]) -> T:
         """Wait for it."""
         return await asked
 

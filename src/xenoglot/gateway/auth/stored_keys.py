@@ -35,12 +35,13 @@ from xenoglot.store.ledger import api_keys
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from xenoglot.gateway.config.tenants import Tenant
     from xenoglot.store.ledger.api_keys import KeySecret, KeySnapshot, StoredKey
     from xenoglot.store.queries import Database
+    from xenoglot.store.store import TimedStore
 
     T = TypeVar("T")
 
@@ -70,24 +71,6 @@ _NO_DIGEST: Final = bytes(32)
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class KeyStore(Protocol):
-    """The store with a time limit."""
-
-    @property
-    def store(self) -> object:
-        """The store, which is a database."""
-        ...
-
-    @property
-    def now(self) -> Callable[[], float]:
-        """Gives Unix seconds."""
-        ...
-
-    def within(self, asked: Awaitable[T]) -> Awaitable[T]:
-        """Return the result of the store in time, or raise `StoreError`."""
-        ...
-
-
 class KeyListener(Protocol):
     """What remembers decisions about keys."""
 
@@ -107,7 +90,7 @@ class _Known(NamedTuple):
 class StoredKeys:
     """The keys of a store, as one gateway knows them. `tenants` are those of the configuration."""
 
-    def __init__(self, store: KeyStore, tenants: Mapping[str, Tenant]) -> None:
+    def __init__(self, store: TimedStore, tenants: Mapping[str, Tenant]) -> None:
         self.listeners: WeakSet[KeyListener] = WeakSet()
         self._store = store
         self._database = cast("Database", store.store)

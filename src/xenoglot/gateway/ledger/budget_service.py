@@ -29,14 +29,14 @@ from xenoglot.store.ledger.budgets import BudgetBatch, BudgetOutcome, added, bou
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from xenoglot.gateway.config.ledger import LedgerSettings
     from xenoglot.model.json import JSONObject
     from xenoglot.policy.limits.money_budget import BudgetDecision
     from xenoglot.store.ledger.budgets import BudgetRequest
     from xenoglot.store.queries import Database
-    from xenoglot.store.store import Store
+    from xenoglot.store.store import TimedStore
 
 T = TypeVar("T")
 
@@ -50,28 +50,10 @@ MICRO: Final = 1_000_000
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class BudgetStore(Protocol):
-    """The store with a time limit."""
-
-    @property
-    def store(self) -> Store:
-        """The store, which is a database."""
-        ...
-
-    @property
-    def now(self) -> Callable[[], float]:
-        """Gives Unix seconds."""
-        ...
-
-    def within(self, asked: Awaitable[T]) -> Awaitable[T]:
-        """Return the result of the store in time, or raise `StoreError`."""
-        ...
-
-
 class BudgetService:
     """The budgets of the configuration (`fixed`) and of the store."""
 
-    def __init__(self, store: BudgetStore, settings: LedgerSettings, fixed: Sequence[Budget] = ()) -> None:
+    def __init__(self, store: TimedStore, settings: LedgerSettings, fixed: Sequence[Budget] = ()) -> None:
         self.unpriced = settings.unpriced
         self.active = bool(fixed)
         """Whether there is any budget."""

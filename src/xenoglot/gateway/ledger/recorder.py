@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.gateway.ledger.capture_rows import BodyRedactor, capture_rows
@@ -24,13 +24,14 @@ from xenoglot.store.ledger.rows import FIRST_FAILED_STATUS
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from xenoglot.gateway.config.ledger import CaptureSettings, LedgerSettings
     from xenoglot.gateway.ledger.capture import Capture
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.store.ledger.bodies import CaptureRow
     from xenoglot.store.queries import Database, Steps
+    from xenoglot.store.store import TimedStore
 
 DELAY: Final = 0.25
 """Seconds that a row waits for others."""
@@ -51,28 +52,10 @@ OUTAGE: Final = Failure(
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class LedgerStore(Protocol):
-    """The store with a time limit."""
-
-    @property
-    def store(self) -> object:
-        """The store, which is a database."""
-        ...
-
-    @property
-    def now(self) -> Callable[[], float]:
-        """Gives Unix seconds."""
-        ...
-
-    def within(self, asked: Awaitable[int]) -> Awaitable[int]:
-        """Return the result of the store in time, or raise `StoreError`."""
-        ...
-
-
 class RequestRecorder:
     """Writes rows into the ledger of a store. `dialects` are those of the upstreams, by name."""
 
-    def __init__(self, store: LedgerStore, settings: LedgerSettings) -> None:
+    def __init__(self, store: TimedStore, settings: LedgerSettings) -> None:
         self.dialects: dict[str, str] = {}
         self.used: Callable[[Iterable[str], float], None] | None = None
         """Notes which keys have been used, by their ids, and when."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from xenoglot.store.ledger.prices import prices
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable
+    from collections.abc import AsyncGenerator
 
     from xenoglot.gateway.ledger.request_cost import PriceList
     from xenoglot.store.queries import Database
-    from xenoglot.store.store import Store
+    from xenoglot.store.store import TimedStore
 
     T = TypeVar("T")
 
@@ -24,21 +24,8 @@ REFRESH_SECONDS: Final = 10.0
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class PriceStore(Protocol):
-    """The store with a time limit."""
-
-    @property
-    def store(self) -> Store:
-        """The store, which is a database."""
-        ...
-
-    async def within(self, asked: Awaitable[T]) -> T:
-        """Return the result of the store in time, or raise `StoreError`."""
-        ...
-
-
 @asynccontextmanager
-async def refreshing(price_list: PriceList, keeper: PriceStore) -> AsyncGenerator[None]:
+async def refreshing(price_list: PriceList, keeper: TimedStore) -> AsyncGenerator[None]:
     """Have the price list use the prices of the store, now and as they change."""
     await _refresh(price_list, keeper)
     task = asyncio.get_running_loop().create_task(_keep(price_list, keeper))
@@ -50,14 +37,14 @@ async def refreshing(price_list: PriceList, keeper: PriceStore) -> AsyncGenerato
             await task
 
 
-async def _keep(price_list: PriceList, keeper: PriceStore) -> None:
+async def _keep(price_list: PriceList, keeper: TimedStore) -> None:
     well = True
     while True:
         await asyncio.sleep(REFRESH_SECONDS)
         well = await _refresh(price_list, keeper, log=well)
 
 
-async def _refresh(price_list: PriceList, keeper: PriceStore, *, log: bool = True) -> bool:
+async def _refresh(price_list: PriceList, keeper: TimedStore, *, log: bool = True) -> bool:
     """Read the prices, unless nothing was ever stored; return whether that worked. Else the former ones stay."""
     if not keeper.store.has_history():
         return True

@@ -24,10 +24,10 @@ from xenoglot.store.records import StoreError
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from xenoglot.gateway.ledger.budget_service import BudgetStore
     from xenoglot.gateway.limits.limiter import MemoryLimiter
     from xenoglot.policy.limits.usage_ledger import WindowHistory
     from xenoglot.store.queries import Database
+    from xenoglot.store.store import TimedStore
 
 SAVE_SECONDS: Final = 2.0
 MOST_USES: Final = 64
@@ -45,7 +45,7 @@ _decode = msgpack.Decoder(ScopeHistory).decode
 class LimitHistory:
     """The windows of `limiter` in a store, under the name of the `gateway`."""
 
-    def __init__(self, store: BudgetStore, limiter: MemoryLimiter, gateway: str) -> None:
+    def __init__(self, store: TimedStore, limiter: MemoryLimiter, gateway: str) -> None:
         self._store = store
         self._database = cast("Database", store.store)
         self._limiter = limiter
