@@ -70,11 +70,11 @@ def steady(screen: str) -> str:
 def test_a_conversation_looks_right(home: Path) -> None:
     pieces = tuple(PAGE[at : at + 5] for at in range(0, len(PAGE), 5))
     with chat(home, once(pieces, reasoning="What is a tree?\nLet me see."), width=60, height=40) as (terminal, _):
-        terminal.type("What is a tree?", "Enter")
+        terminal.enter("What is a tree?")
         terminal.until(STATUS)
-        terminal.type("/thoughts", "Enter")
+        terminal.enter("/thoughts")
         terminal.until("Let me see")
-        terminal.type("/exit", "Enter")
+        terminal.enter("/exit")
         assert steady(terminal.until(r"\[exit code 0\]")) == (
             "You talk with scripted. /help lists what else there is,\n"
             "Ctrl-D leaves.\n"
@@ -121,10 +121,11 @@ def sent(upstream: Upstream, index: int = -1) -> dict[str, Any]:
 
 def test_what_is_typed_is_what_is_asked(home: Path) -> None:
     with chat(home) as (terminal, upstream):
-        terminal.type("/system Be brief.", "Enter")
+        terminal.enter("/system Be brief.")
         terminal.until("instructions: Be brief")
-        terminal.type("/set temperature 0.5", "Enter")
+        terminal.enter("/set temperature 0.5")
         terminal.until("temperature 0.5")
+        terminal.until_asked()
         terminal.type("/mo", "Tab")
         terminal.until("/models +.*/model|/model +/models|/model$")
         terminal.type("", "C-u")
@@ -141,15 +142,17 @@ def test_what_is_typed_is_what_is_asked(home: Path) -> None:
         terminal.type("//five", "Enter")
         terminal.until(f"{STATUS}[^$]*{STATUS}")
         assert sent(upstream)["messages"][-1]["content"] == "three\nfour\n//five"
+        terminal.until_asked()
         terminal.type("", "Up", "Up", "Up", "Up", "Up", "Up")
         terminal.type("", "C-u")
-        terminal.type("//slash", "Enter")
+        terminal.enter("//slash")
         terminal.until(f"//slash\n[^>]*{STATUS}")
         assert sent(upstream)["messages"][-1]["content"] == "/slash"
-        terminal.type("/usage", "Enter")
+        terminal.enter("/usage")
         terminal.until("3 answers, 21 tokens in, 9 out")
-        terminal.type("/nonsense", "Enter")
+        terminal.enter("/nonsense")
         terminal.until("there is no command `/nonsense`")
+        terminal.until_asked()
         terminal.type("", "C-d")
         terminal.until(r"\[exit code 0\]")
     kept = (home / "state" / "xenoglot" / "chat-history").read_text(encoding="utf-8").splitlines()
@@ -159,14 +162,15 @@ def test_what_is_typed_is_what_is_asked(home: Path) -> None:
 def test_ctrl_c_stops_an_answer_and_keeps_what_came(home: Path) -> None:
     begun = answers("chat", text=("The first ", "words")).streamed(upto=3, then=SILENT)
     with chat(home, ScriptRule(steps=begun, times=1, when=ASKED)) as (terminal, upstream):
-        terminal.type("Go on.", "Enter")
+        terminal.enter("Go on.")
         terminal.until("^The first words$")
         terminal.type("typed meanwhile")
         terminal.type("", "C-c")
         assert "meanwhile" not in terminal.until("^stopped\n\n> *$")
+        terminal.until_asked()
         terminal.type("", "C-c")
         terminal.until("Ctrl-C once more leaves")
-        terminal.type("And then?", "Enter")
+        terminal.enter("And then?")
         terminal.until(STATUS)
         assert sent(upstream)["messages"] == [
             {"role": "user", "content": "Go on."},
@@ -190,7 +194,7 @@ def test_the_terminal_is_left_as_it_was_found(home: Path, asked: bool) -> None: 
         with Terminal(["sh", "-c", program], home=home) as terminal:
             terminal.until("^> *$")
             if asked:
-                terminal.type("Go on.", "Enter")
+                terminal.enter("Go on.")
                 terminal.until("^The first words$")
             os.kill(int((home / "pid").read_text()), signal.SIGTERM if asked else signal.SIGHUP)
             seen = terminal.until("exit code .*(.|\n)*echo ")
@@ -231,15 +235,15 @@ def test_ctrl_c_stops_whatever_is_waited_for(home: Path) -> None:
         calling("erase", '{"path": "a"}'),
     )
     with chat(home, *rules, flags=("--model", "m", "--tool", "things:erase")) as (terminal, upstream):
-        terminal.type("/models", "Enter")
+        terminal.enter("/models")
         terminal.until("asking for the models …")
         terminal.type("", "C-c")
         terminal.until("^stopped\n> *$")
-        terminal.type("Erase it.", "Enter")
+        terminal.enter("Erase it.")
         terminal.until("why not:")
         terminal.type("", "C-c")
         terminal.until("why not:.*\nstopped\n> *$")
-        terminal.type("Well then.", "Enter")
+        terminal.enter("Well then.")
         terminal.until("(?s)why not:.*why not:")
         terminal.type("", "C-d")
         terminal.until(r"scripted · \d+ in")
@@ -249,18 +253,18 @@ def test_ctrl_c_stops_whatever_is_waited_for(home: Path) -> None:
 def test_an_error_is_a_line_and_the_conversation_goes_on(home: Path) -> None:
     down = refusal("chat", Failure(kind="invalid_request", message="not \x1b[31mthis\nway"))
     with chat(home, once("First."), ScriptRule(steps=down, times=1, when=ASKED)) as (terminal, upstream):
-        terminal.type("one", "Enter")
+        terminal.enter("one")
         terminal.until(STATUS)
         terminal.type("two", "Enter")
         terminal.until("^HTTP 400 from http://.*/v1/chat/completions: not .\\[31mthis way\n/retry asks again")
-        terminal.type("/retry", "Enter")
+        terminal.enter("/retry")
         terminal.until(f"/retry\n\nHello.\n\n{STATUS}")
         assert [message["content"] for message in sent(upstream)["messages"]] == ["one", "First.", "two"]
-        terminal.type("/undo", "Enter")
+        terminal.enter("/undo")
         terminal.until("taken back: two")
-        terminal.type("/undo", "Enter")
+        terminal.enter("/undo")
         terminal.until("taken back: one")
-        terminal.type("/undo", "Enter")
+        terminal.enter("/undo")
         terminal.until("there is no question yet")
 
 
@@ -268,27 +272,27 @@ def test_files_go_along_and_conversations_are_kept(home: Path) -> None:
     (home / "notes.txt").write_text("remember", encoding="utf-8")
     (home / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     with chat(home) as (terminal, upstream):
-        terminal.type("/file notes.txt", "Enter")
+        terminal.enter("/file notes.txt")
         terminal.until("goes along with the next question: notes.txt \\(text\\)")
-        terminal.type("/image notes.txt", "Enter")
+        terminal.enter("/image notes.txt")
         terminal.until("`notes.txt` is no image")
-        terminal.type("/image 'dot.png'", "Enter")
+        terminal.enter("/image 'dot.png'")
         terminal.until("dot.png' \\(image\\)")
-        terminal.type("What is it?", "Enter")
+        terminal.enter("What is it?")
         terminal.until(STATUS)
         kinds = [part["type"] for part in sent(upstream)["messages"][0]["content"]]
         assert kinds == ["text", "image_url", "text"]
-        terminal.type("/save talk.md", "Enter")
+        terminal.enter("/save talk.md")
         terminal.until("saved as talk.md")
-        terminal.type("/save talk.json", "Enter")
+        terminal.enter("/save talk.json")
         terminal.until("saved as talk.json")
-        terminal.type("/save notes.txt", "Enter")
+        terminal.enter("/save notes.txt")
         terminal.until("`notes.txt` already exists")
-        terminal.type("/clear", "Enter")
+        terminal.enter("/clear")
         terminal.until("a new conversation")
-        terminal.type("/load talk.json", "Enter")
+        terminal.enter("/load talk.json")
         terminal.until("loaded: 2 turns\n> notes.txt: ``` remember ``` What is it.\n\nHello.")
-        terminal.type("Again?", "Enter")
+        terminal.enter("Again?")
         terminal.until(f"Again.\n[^>]*{STATUS}")
         assert len(sent(upstream)["messages"]) == 3
         assert sent(upstream)["messages"][0] == sent(upstream, 0)["messages"][0]
@@ -309,7 +313,7 @@ def test_no_line_is_lost_or_drawn_twice(home: Path, sizes: list[tuple[int, int]]
     text = "\n".join(["A list:", "", *items, "", *code, "", "Done."])
     pieces = tuple(text[at : at + 9] for at in range(0, len(text), 9))
     with chat(home, once(pieces, pause=0.004), width=50, height=12) as (terminal, _):
-        terminal.type("Go.", "Enter")
+        terminal.enter("Go.")
         for number, (width, height) in enumerate(sizes):
             terminal.until(f"item {15 * number + 5}", all_of_it=True)
             terminal.resize(width, height)
@@ -325,7 +329,7 @@ def test_no_line_is_lost_or_drawn_twice(home: Path, sizes: list[tuple[int, int]]
 def test_what_a_model_writes_is_not_obeyed(home: Path) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J[bold]x[/bold] &#x1b;[8mhidden\x1b[?1049h\r\n\n<script>\u202e"
     with chat(home, once(evil, reasoning="\x1b[2J")) as (terminal, _):
-        terminal.type("Go.", "Enter")
+        terminal.enter("Go.")
         seen = terminal.until(STATUS)
         title = terminal.told("#{pane_title} #{alternate_on}")
     assert "> Go." in seen
@@ -347,9 +351,10 @@ def test_what_a_model_writes_is_not_obeyed(home: Path) -> None:
 )
 def test_odd_terminals(home: Path, settings: dict[str, Any], colours: bool) -> None:  # noqa: FBT001  a case
     with chat(home, once("Some `code` and\n\n> words 木 of **weight**."), **settings) as (terminal, _):
-        terminal.type("Go.", "Enter")
+        terminal.enter("Go.")
         terminal.until(r"out · \d|of \*\*weight", all_of_it=True)
         coloured = terminal.screen(colours=True, all_of_it=True)
+        terminal.until_asked()
         terminal.type("", "C-d")
         terminal.until(r"\[exit code 0\]")
     assert bool(re.search(r"\x1b\[(?:1;)?3[0-8]m", coloured)) == colours
@@ -404,14 +409,14 @@ def test_tools_are_shown_and_asked_for(home: Path) -> None:
         terminal,
         upstream,
     ):
-        terminal.type("Go on.", "Enter")
+        terminal.enter("Go on.")
         terminal.until("why not:")
         terminal.type("y", "Enter")
         terminal.until("(?s)why not:.*why not:")
         terminal.type("Not that one.", "Enter")
         terminal.until("scripted · 28 in, 12 out")
         seen = terminal.screen()
-        terminal.type("/tools", "Enter")
+        terminal.enter("/tools")
         terminal.until("^erase  Erase a file.")
     assert seen[seen.index("> Go on.") : seen.index("loss: ")] == (
         "> Go on.\n"
@@ -451,13 +456,13 @@ def test_an_agent_is_seen_at_work(home: Path) -> None:
         command = [XENOGLOT, "agent", "--upstream", upstream.url, "--model", "m", "--folder", str(work)]
         with Terminal(command, home=home, height=40) as terminal:
             terminal.until("^> *$")
-            terminal.type("Change it.", "Enter")
+            terminal.enter("Change it.")
             terminal.until("why not:")
             terminal.type("y", "Enter")
             terminal.until("(?s)why not:.*why not:")
             terminal.type("a", "Enter")
             terminal.until("3 answers")
-            terminal.type("/exit", "Enter")
+            terminal.enter("/exit")
             seen = terminal.until(r"\[exit code 0\]")
             coloured = terminal.screen(colours=True)
     assert re.sub(", [^,]* s$", "", seen[seen.index("> Change it.") : seen.index("> /exit")], flags=re.MULTILINE) == (
@@ -498,9 +503,9 @@ def test_an_agent_is_seen_at_work(home: Path) -> None:
 def test_the_embedded_model_answers(home: Path) -> None:
     with Terminal([XENOGLOT, "chat", "--set", "max_tokens=6"], home=home) as terminal:
         terminal.until("You talk with the embedded model")
-        terminal.type("Say hello.", "Enter")
+        terminal.enter("Say hello.")
         terminal.until(r"^cut off: the longest answer is reached\nsmollm2-135m-instruct · \d+ in, 6 out")
-        terminal.type("/exit", "Enter")
+        terminal.enter("/exit")
         terminal.until(r"\[exit code 0\]")
 
 
@@ -523,7 +528,7 @@ def test_a_model_is_chosen_where_there_are_several(home: Path) -> None:
             terminal.until("/model large")
             terminal.type("", "Enter")
             terminal.until("the model is large")
-            terminal.type("Hello?", "Enter")
+            terminal.enter("Hello?")
             terminal.until(STATUS)
         assert sent(upstream)["model"] == "large"
         done = subprocess.run(command, input=b"one\n", capture_output=True, check=False)

@@ -71,6 +71,15 @@ class Terminal:
         for key in keys:
             self._do("send-keys", key)
 
+    def enter(self, line: str) -> None:
+        """Answer the prompt of `xenoglot chat`, once it has come: what is typed before is shown twice."""
+        self.until_asked()
+        self.type(line, "Enter")
+
+    def until_asked(self) -> None:
+        """Wait until the last line is an empty prompt of `xenoglot chat`."""
+        self.until(r"^> *\Z")
+
     def paste(self, text: str) -> None:
         """Paste `text`, as terminals do it."""
         self._do("set-buffer", "--", text)
