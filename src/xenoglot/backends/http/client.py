@@ -12,10 +12,10 @@ import contextlib
 import ssl
 from copy import copy
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xenoglot.backends.http.connect import AddressLookup, connect_problem, is_exhausted
-from xenoglot.backends.http.connection import ConnectionPool, UpstreamConnection
+from xenoglot.backends.http.connection import NO_SUCCESS, ConnectionPool, UpstreamConnection
 from xenoglot.backends.http.exchange import ExchangeDeadlines, UpstreamExchange, seconds
 from xenoglot.backends.http.http1 import prepare
 from xenoglot.backends.http.response import BodySink, UpstreamResponse
@@ -23,7 +23,7 @@ from xenoglot.backends.http.timeouts import Deadlines, TransportError, Transport
 from xenoglot.backends.http.tunnel import UNKNOWN_TO_PROXY, ProxyTunnel, wants_credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from xenoglot.backends.http.connect import Resolve
     from xenoglot.backends.http.http1 import HTTPRequest, Origin
@@ -87,6 +87,33 @@ class Transport:
         fresh = await self.begin(request, kept)
         await fresh.wait()
         return self.reply(fresh)
+
+    async def send_streamed(self, request: HTTPRequest, rest: AsyncIterator[bytes]) -> UpstreamResponse:
+        """The same, for a request whose body continues with `rest`, on a new connection: it cannot be sent again.
+
+        Where the response comes before all is sent, the rest is not, unless the response is a success. What `rest`
+        raises is raised, and the connection is closed.
+        """
+        exchange = await self.begin(request)
+        connection = cast("UpstreamConnection", exchange.connection)
+        sending = exchange.loop.create_task(connection.send_rest(rest))
+        try:
+            waiting = exchange.loop.create_task(exchange.wait())
+            try:
+                await asyncio.wait((sending, waiting), return_when=asyncio.FIRST_COMPLETED)
+                if sending.done():
+                    sending.result()
+                await waiting
+            finally:
+                await _cancelled(waiting)
+            if exchange.head is not None and exchange.head.status < NO_SUCCESS:
+                await sending
+        except BaseException:
+            exchange.abandon()
+            raise
+        finally:
+            await _cancelled(sending)
+        return self.reply(exchange)
 
     def start(self, request: HTTPRequest) -> UpstreamExchange | None:
         """Send a request at once, on a kept connection; `None` where there is none.
@@ -236,6 +263,14 @@ class Transport:
             self._ssl_context = ssl.create_default_context()
             self._ssl_context.set_alpn_protocols(["http/1.1"])
         return self._ssl_context
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel `task`, and wait until it is over; what it raises is of no interest any more."""
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()
 
 
 def closed() -> TransportError:

@@ -11,6 +11,8 @@ from xenoglot.backends.http.http1 import ResponseParser
 from xenoglot.backends.http.timeouts import TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from xenoglot.backends.http.exchange import UpstreamExchange
     from xenoglot.backends.http.http1 import HTTPRequest, Origin
     from xenoglot.backends.http.timeouts import Kind, TransportLimits
@@ -23,6 +25,9 @@ SMALL_BODY = 64 * 1024
 READ_BYTES = 64 * 1024
 """The most that one read takes. It bounds what a connection holds for a client that stops reading: one read beyond the
 high-water mark, and what was written for it. The event loops' own reads are four times as large."""
+
+NO_SUCCESS = 300
+"""The first status that is not one of success (RFC 9110 section 15.4)."""
 
 
 class UpstreamConnection(asyncio.BufferedProtocol):
@@ -48,6 +53,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._exchange: UpstreamExchange | None = None
         self._connected = False
         self._closed = False
+        self._sending = False
+        """Whether a part of the request is still to be written."""
+        self._writable: asyncio.Future[None] | None = None
+        """What waits until the upstream takes more; `None` while it does."""
 
     @property
     def usable(self) -> bool:
@@ -69,6 +78,30 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self.transport.write(request.head)
             self.transport.write(request.body)
 
+    async def send_rest(self, pieces: AsyncIterator[bytes]) -> None:
+        """Write the rest of the request that was begun, as fast as the upstream takes it, unless that refuses it."""
+        exchange, self._sending = self._exchange, True
+        async for piece in pieces:
+            if self._writable is not None:
+                await self._writable
+            if exchange is None or self._exchange is not exchange:
+                return
+            if exchange.head is not None and exchange.head.status >= NO_SUCCESS:
+                return
+            exchange.restart()
+            self.transport.write(piece)
+        self._sending = False
+
+    def pause_writing(self) -> None:
+        """asyncio: much is unwritten."""
+        self._writable = self.loop.create_future()
+
+    def resume_writing(self) -> None:
+        """asyncio: little is unwritten."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
     def fail(self, error: TransportError) -> None:
         """End the exchange with `error`, leaving what was read before it to be read, and close."""
         exchange, self._exchange = self._exchange, None
@@ -86,6 +119,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if self._closed:
             return
         self._closed = True
+        self.resume_writing()
         self._parser.close()
         self.pool.forget(self)
         if self._connected:
@@ -148,7 +182,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def _finish(self, exchange: UpstreamExchange, now: float) -> None:
         """The response is whole. The next request may come, unless part of this one is still unwritten."""
         self._exchange = None
-        if not self._parser.reusable or self.transport.get_write_buffer_size() or self.is_expired(now):
+        unwritten = self._sending or self.transport.get_write_buffer_size()
+        if not self._parser.reusable or unwritten or self.is_expired(now):
             self.close()
         else:
             if exchange.paused:

@@ -132,6 +132,10 @@ class UpstreamExchange:
             return False
         return self.loop.time() - self._started_at < STALE_SECONDS
 
+    def restart(self) -> None:
+        """More of the request is written: the wait for the response begins now."""
+        self._started_at = self.loop.time()
+
     async def wait(self) -> None:
         """Wait for a part of the response, its end, or an error. Cancelled, it closes the connection."""
         if self._reader is not None:

@@ -101,10 +101,25 @@ class PreparedRequest(msgspec.Struct, frozen=True):
             head = self.start + b"\r\n"
         return HTTPRequest(self.method, self.origin, head, body)
 
+    def streamed(self, first: bytes, length: int | None) -> HTTPRequest:
+        """The request with a body that begins with `first`; with a `length` of `None` it is sent in chunks."""
+        if length is not None:
+            return HTTPRequest(self.method, self.origin, b"%bcontent-length: %d\r\n\r\n" % (self.start, length), first)
+        head = self.start + b"transfer-encoding: chunked\r\n\r\n"
+        return HTTPRequest(self.method, self.origin, head, chunk(first))
+
     def with_fields(self, fields: Sequence[tuple[str, str]]) -> PreparedRequest:
         """The same with further `fields`, whose names and values are known to be valid."""
         lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
         return PreparedRequest(self.method, self.origin, self.start + lines.encode("latin-1"))
+
+
+def chunk(data: bytes) -> bytes:
+    """Return `data` as a chunk of a body (RFC 9112 section 7.1). No data is no chunk: an empty one is the last."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 def prepare(
