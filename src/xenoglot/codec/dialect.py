@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from xenoglot.codec.features.batch import BatchFeature
 from xenoglot.codec.features.extra_usage import ExtraUsage
+from xenoglot.codec.features.forward import ForwardedPath
 from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
 from xenoglot.codec.features.stored_responses import StoredResponseCodec
 from xenoglot.codec.features.stream_usage import StreamUsage
@@ -156,6 +157,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Stored responses, if the dialect has them."""
     operations: tuple[AnyForm, ...] = ()
     """Endpoints that answer in one piece; upstreams are called at the first of each operation."""
+    forwarded_paths: tuple[ForwardedPath, ...] = ()
+    """Endpoints whose requests and answers are forwarded as they are."""
     batching: BatchFeature | None = None
     """Batch endpoints, if the dialect has them."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.fast_path import FastPath
+from xenoglot.gateway.api.forward import ForwardEndpoint
 from xenoglot.gateway.api.health import HealthEndpoint
 from xenoglot.gateway.api.idempotency import Idempotency
 from xenoglot.gateway.api.key_report import KeyEndpoint
@@ -167,6 +168,7 @@ class Gateway:
             batches=BatchEndpoints(keeper, bodies, config.batches, lambda: self.runner().tell()),
             count=CountEndpoint(self.services, bodies, intake),
             operation=OperationEndpoint(self.services, bodies),
+            forwarding=ForwardEndpoint(self.services, bodies),
             parse=ParseEndpoint(bodies),
             models=ModelsEndpoint(self.models, bodies, config.upstreams),
             status=StatusEndpoint(metrics),

@@ -11,6 +11,7 @@ from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.operation import OperationAnswer, encode_call, upstream_form
 from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.remote.forward import ForwardedCalls
 from xenoglot.backends.remote.operator_messages import UNSET_KEY, OperatorMessages
 from xenoglot.backends.remote.passthrough import UpstreamRequest, passthrough_request
 from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
@@ -25,6 +26,7 @@ from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.backends.wrappers.stop_strings import stop_answer, stop_stage, supported_stops
+from xenoglot.codec.features.forward import FORWARD
 from xenoglot.codec.framing.formats import JSON_LINES
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.glob import matches
@@ -339,8 +341,20 @@ class Remote:
 
     def handler(self, operation: AnyOperation) -> OperationHandler | None:
         """Return what calls the server's endpoint for `operation`; `None` if its dialect has none."""
+        if operation is FORWARD:
+            return self._forwarded_calls() if self._dialect.forwarded_paths else None
         forms = self._dialect.forms(operation.name)
         return self.operate if any(form.calls_upstreams for form in forms) else None
+
+    def _forwarded_calls(self) -> OperationHandler:
+        return ForwardedCalls(
+            dialect=self._dialect,
+            base_url=self._base_url,
+            transport=self._transport,
+            heads=self._heads,
+            errors=self._replies,
+            trace=self._trace,
+        ).forward
 
     async def operate(self, call: AnyCall) -> OperationAnswer[Any]:
         """Return the result of the server's own endpoint; between the same forms the bytes are passed through.

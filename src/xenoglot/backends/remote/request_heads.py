@@ -88,6 +88,15 @@ class RequestHeads:
             self._cache(kind, found)
         return found
 
+    def post_body(self, url: str, key: int, media_type: str, passed: Headers = ()) -> PreparedRequest:
+        """Return the head of a POST of something other than JSON, with the fields of the client that are `passed` on.
+
+        Raises:
+            TransportError: it cannot be written as HTTP.
+        """
+        fields = {"accept": "*/*", **self._auth_headers[key], HOPS_HEADER: next_hops(), **dict(passed)}
+        return prepare("POST", url, tuple((fields | {"content-type": media_type}).items()), self._socket_path)
+
     def get(self, url: str) -> PreparedRequest:
         """Return the head of a GET of JSON, with the first key."""
         fields = {**self._auth_headers[0], "accept": JSON_TYPE}

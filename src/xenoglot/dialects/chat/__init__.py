@@ -21,6 +21,7 @@ from xenoglot.dialects.chat.stream.encoder import StreamEncoder
 from xenoglot.dialects.chat.tokenize import TOKENIZER
 from xenoglot.dialects.openai.batch_paths import BATCHING
 from xenoglot.dialects.openai.errors import decode_error, encode_error
+from xenoglot.dialects.openai.forwarded_paths import FORWARDED_PATHS
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.openai.shared import (
     FORWARD,
@@ -79,6 +80,7 @@ CHAT = Dialect(
     encode_count=encode_count,
     state=STATE,
     operations=(*OPERATIONS, *TOKENIZER),
+    forwarded_paths=FORWARDED_PATHS,
     batching=BATCHING,
 )
 """The dialect `chat`."""

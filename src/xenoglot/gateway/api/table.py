@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import FailureError
+from xenoglot.gateway.api.forward import ForwardEndpoint
 from xenoglot.gateway.api.health import LIVE, READY, HealthEndpoint
 from xenoglot.gateway.api.key_report import KEY, KeyEndpoint
 from xenoglot.gateway.api.metrics import MEDIA_TYPE
@@ -75,6 +76,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     batches: BatchEndpoints
     count: CountEndpoint
     operation: OperationEndpoint
+    forwarding: ForwardEndpoint
     parse: ParseEndpoint
     models: ModelsEndpoint
     status: StatusEndpoint
@@ -130,6 +132,16 @@ class Endpoints(Struct, frozen=True, kw_only=True):
         yield from self.stored.rows(dialect)
         yield from self.batches.rows(dialect)
         yield from self._operations(dialect)
+        for forwarded in dialect.forwarded_paths:
+            handler = partial(self.forwarding.serve, forwarded)
+            yield EndpointRow(
+                method="POST",
+                path=forwarded.path,
+                policy="key",
+                handler=handler,
+                dialect=dialect,
+                form=forwarded.form,
+            )
         for inquiry in dialect.inquiries:
             yield EndpointRow(
                 method=inquiry.method,
