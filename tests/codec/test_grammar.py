@@ -11,6 +11,8 @@ from xenoglot.model.content import (
     Audio,
     Citation,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Opaque,
     Part,
@@ -36,6 +38,7 @@ from xenoglot.model.events import (
     Event,
     Failed,
     Finished,
+    HostedProgress,
     OpaqueDelta,
     Ping,
     ReasoningDelta,
@@ -102,7 +105,7 @@ UNLAWFUL: dict[str, tuple[list[Event], str]] = {
         [STARTED, TEXT, TEXT],
         (
             "`BlockStarted` while `inside`: expected one of ArgumentsDelta, AudioDelta, BlockEnded, CitationDelta, "
-            "OpaqueDelta, Ping, ReasoningDelta, SignatureDelta, TextDelta, UsageReported"
+            "HostedProgress, OpaqueDelta, Ping, ReasoningDelta, SignatureDelta, TextDelta, UsageReported"
         ),
     ),
     "a-delta-without-a-block": (
@@ -153,6 +156,8 @@ PARTS: dict[type[Part], Part] = {
     Image: Image(source=Remote("https://example.com/a.png")),
     File: File(source=Remote("https://example.com/a.pdf")),
     ToolResult: ToolResult(call_id="1"),
+    HostedCall: HostedCall(id="1", kind="web_search"),
+    HostedResult: HostedResult(call_id="1", kind="web_search"),
     Opaque: Opaque(dialect="messages", data={}),
 }
 DELTAS: list[Event] = [
@@ -162,6 +167,7 @@ DELTAS: list[Event] = [
     SignatureDelta(signature="x"),
     ArgumentsDelta(text="x"),
     AudioDelta(data="eA=="),
+    HostedProgress(),
     NEWS,
 ]
 

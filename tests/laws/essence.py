@@ -16,6 +16,8 @@ from xenoglot.model.content import (
     Audio,
     Extra,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Opaque,
     Part,
@@ -25,8 +27,9 @@ from xenoglot.model.content import (
     ToolCall,
     ToolResult,
 )
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSON
-from xenoglot.model.request import Message, Request, Thinking, Tool
+from xenoglot.model.request import Message, Request, RequestTool, Thinking, Tool
 from xenoglot.model.response import Candidate, Response
 
 ROLES = {"developer": "system", "tool": "user"}
@@ -247,6 +250,9 @@ MADE_OF: dict[type, tuple[str, ...]] = {
     Reasoning: ("text", "summary"),
     ToolCall: ("id", "name", "namespace", "arguments", "kind"),
     ToolResult: ("call_id", "content"),
+    HostedCall: ("id", "kind", "name", "arguments", "server"),
+    HostedResult: ("call_id", "kind", "content", "error"),
+    HostedTool: ("kind", "server"),
     Refusal: ("text",),
     Opaque: ("dialect", "data", "text"),
     Tool: ("name", "namespace", "description", "parameters", "kind"),
@@ -280,7 +286,7 @@ def _part(path: str, part: Part, speaker: str, paths: tuple[str, ...] = ()) -> I
     yield from _extras(path, getattr(part, "extra", None))
 
 
-def _tool(path: str, tool: Tool | Opaque) -> Iterator[Thing]:
+def _tool(path: str, tool: RequestTool) -> Iterator[Thing]:
     yield from _part(path, tool, "tool")  # type: ignore[arg-type]
 
 

@@ -12,6 +12,8 @@ from xenoglot.model.content import (
     Audio,
     Extra,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Inline,
     Nested,
@@ -26,7 +28,8 @@ from xenoglot.model.content import (
     ToolCall,
     ToolResult,
 )
-from xenoglot.model.request import Message, Request, Sampling, Tool, ToolChoice
+from xenoglot.model.hosted import HostedTool
+from xenoglot.model.request import Message, Request, RequestTool, Sampling, Tool, ToolChoice
 from xenoglot.model.response import Candidate, FinishReason, Response, Usage
 
 
@@ -50,6 +53,8 @@ KINDS: dict[type[Part], str] = {
     Audio: "audio",
     File: "file",
     Refusal: "refusal",
+    HostedCall: "call of a tool that the provider runs",
+    HostedResult: "result of a tool that the provider ran",
     Opaque: "part that only its dialect knows",
 }
 REASONING = ("text", "summary", "signature", "encrypted")
@@ -135,6 +140,8 @@ ASKED = {
         "result: image or file",
         "result: error or not",
         "result of a custom tool",
+        "call of a tool that the provider runs",
+        "result of a tool that the provider ran",
     ),
     "Sampling": Sampling.__struct_fields__,
     "Output": (*FORMS.values(), "verbosity"),
@@ -153,7 +160,14 @@ ANSWERED = {
         *(f"{kind} {how}" for kind in ("image", "audio", "file") for how in SOURCES.values()),
         "part that only its dialect knows",
     ),
-    "Calls": ("call", "call of a custom tool", "call: arguments that are no JSON", "namespace"),
+    "Calls": (
+        "call",
+        "call of a custom tool",
+        "call: arguments that are no JSON",
+        "namespace",
+        "call of a tool that the provider runs",
+        "result of a tool that the provider ran",
+    ),
     "End": (*(f"end: {reason}" for reason in FINISHES), "stop string that was met", "explanation of a refusal"),
     "Usage": tuple(f"usage: {name}" for name in COUNTS),
     "Around it": (SEVERAL, "service tier", OWN),
@@ -286,9 +300,9 @@ def _attributes(path: str, part: Part) -> Iterator[Use]:
     yield from _own(part, path)
 
 
-def _tool(path: str, tool: Tool | Opaque) -> Iterator[Use]:
-    if isinstance(tool, Opaque):
-        yield _use("tool that the provider runs", path, MADE_OF[Opaque])
+def _tool(path: str, tool: RequestTool) -> Iterator[Use]:
+    if isinstance(tool, HostedTool | Opaque):
+        yield _use("tool that the provider runs", path, MADE_OF[type(tool)])
         return
     yield _use("function" if tool.kind == "function" else "custom tool", path, MADE_OF[Tool])
     for name, feature in OF_A_TOOL.items():

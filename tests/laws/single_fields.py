@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.model.content import CacheMark, Opaque, Text
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import (
     Message,
     OutputFormat,
@@ -31,7 +32,7 @@ VALUES: Mapping[Hint, tuple[object, ...]] = {
     str: ("x",),
     tuple[str, ...]: (("x",),),
     tuple[Message, ...]: ((Message(role="user", content=(Text(text="Other"),)),),),
-    tuple[Tool | Opaque, ...]: ((Tool(name="f", parameters=SCHEMA),),),
+    tuple[Tool | HostedTool | Opaque, ...]: ((Tool(name="f", parameters=SCHEMA),),),
     dict[str, float]: ({"7": 1.5},),
     dict[str, Any]: ({"x": "y"},),
     Any: (SCHEMA,),

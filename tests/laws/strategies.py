@@ -1,7 +1,7 @@
 """Random values of the canonical model, and random JSON."""
 
 from base64 import b64encode
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,8 +12,12 @@ from xenoglot.model.content import (
     Audio,
     CacheMark,
     Citation,
+    CodeOutput,
     Extra,
     File,
+    HostedCall,
+    HostedKind,
+    HostedResult,
     Image,
     Inline,
     Logprob,
@@ -24,6 +28,7 @@ from xenoglot.model.content import (
     Reasoning,
     Refusal,
     Remote,
+    SearchResult,
     Stored,
     Text,
     ToolCall,
@@ -159,6 +164,30 @@ def tool_results(ids: st.SearchStrategy[str]) -> st.SearchStrategy[ToolResult]:
         content=tuples_of(TEXT_PARTS | IMAGES, most=2),
         is_error=st.sampled_from([None, True, False]),
         cache=maybe(CACHE_MARKS),
+    )
+
+
+HOSTED_KINDS: st.SearchStrategy[HostedKind] = st.sampled_from(get_args(HostedKind))
+FOUND = st.builds(
+    SearchResult, url=maybe(URLS), title=maybe(TEXTS), text=maybe(TEXTS), extra=maybe(EXTRAS)
+) | st.builds(CodeOutput, stdout=TEXTS, stderr=TEXTS, exit_code=st.sampled_from([None, 0, 1]))
+
+
+def hosted_calls(ids: st.SearchStrategy[str]) -> st.SearchStrategy[HostedCall]:
+    return st.builds(
+        HostedCall,
+        id=ids,
+        kind=HOSTED_KINDS,
+        name=maybe(NAMES),
+        arguments=ARGUMENTS,
+        server=maybe(NAMES),
+        extra=maybe(EXTRAS),
+    )
+
+
+def hosted_results(ids: st.SearchStrategy[str]) -> st.SearchStrategy[HostedResult]:
+    return st.builds(
+        HostedResult, call_id=ids, kind=HOSTED_KINDS, content=tuples_of(FOUND | TEXT_PARTS, most=2), error=maybe(WORDS)
     )
 
 
@@ -323,6 +352,8 @@ ANSWERED = {
     Reasoning: REASONINGS,
     ToolCall: tool_calls(NAMES),
     Audio: st.builds(Audio, id=NAMES, source=st.builds(Inline, BASE64), transcript=TEXTS, expires_at=COUNTS),
+    HostedCall: hosted_calls(NAMES),
+    HostedResult: hosted_results(NAMES),
     Opaque: OPAQUES,
 }
 SPOKEN: st.SearchStrategy[Part] = st.one_of(ANSWERED[Text], REFUSALS, REASONINGS, ANSWERED[ToolCall])

@@ -16,6 +16,8 @@ from tests.laws.strategies import (
     TEXTS,
     USAGES,
     finishes,
+    hosted_calls,
+    hosted_results,
     maybe,
 )
 from xenoglot.codec.json.json_io import to_text
@@ -35,6 +37,7 @@ from xenoglot.model.events import (
     Event,
     Failed,
     Finished,
+    HostedProgress,
     OpaqueDelta,
     Ping,
     ReasoningDelta,
@@ -51,6 +54,7 @@ DELTAS: dict[type[Event], st.SearchStrategy[Event]] = {
     SignatureDelta: st.builds(SignatureDelta, signature=NAMES),
     ArgumentsDelta: st.builds(ArgumentsDelta, text=TEXTS),
     AudioDelta: st.builds(AudioDelta, data=st.just("eA=="), transcript=TEXTS),
+    HostedProgress: st.builds(HostedProgress),
     OpaqueDelta: st.builds(OpaqueDelta, dialect=st.just(ALIEN), data=OBJECTS, name=maybe(NAMES)),
     UsageReported: st.builds(UsageReported, usage=USAGES),
     Ping: st.just(Ping()),
@@ -65,7 +69,9 @@ HEADERS: st.SearchStrategy[Part] = st.one_of(
     st.builds(ToolCall, id=NAMES, name=NAMES),
     REASONINGS.filter(lambda part: part.redacted),
 )
-MORE_HEADERS = st.one_of(HEADERS, st.builds(Audio, id=NAMES), OPAQUES, IMAGES)
+MORE_HEADERS = st.one_of(
+    HEADERS, st.builds(Audio, id=NAMES), OPAQUES, IMAGES, hosted_calls(NAMES), hosted_results(NAMES)
+)
 
 
 @st.composite

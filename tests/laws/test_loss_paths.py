@@ -19,6 +19,8 @@ from xenoglot.model.content import (
     CacheMark,
     Extra,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Inline,
     Nested,
@@ -53,6 +55,8 @@ PARTS: dict[str, Part] = {
     "reasoning": Reasoning(text="a", signature="s", extra=OTHER),
     "opaque": Opaque(dialect="nobody", data={"type": "odd"}, text="a"),
     "opaque-silent": Opaque(dialect="nobody", data={"type": "odd"}),
+    "hosted-call": HostedCall(id="h", kind="web_search", arguments="{}", cache=CacheMark(), extra=OTHER),
+    "hosted-result": HostedResult(call_id="h", kind="web_search", content=(Text(text="a", extra=OTHER),), extra=OTHER),
     "call": ToolCall(id="c2", name="g", arguments="{}", extra=OTHER),
 }
 """Parts of which something is lost nearly everywhere."""

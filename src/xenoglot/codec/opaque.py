@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from xenoglot.model.content import (
     Audio,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Opaque,
     Reasoning,
@@ -15,6 +17,7 @@ from xenoglot.model.content import (
     ToolCall,
     ToolResult,
 )
+from xenoglot.model.hosted import HostedTool
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
@@ -30,6 +33,8 @@ _NAMES: dict[type[Part], str] = {
     Reasoning: "reasoning",
     ToolCall: "tool_call",
     ToolResult: "tool_result",
+    HostedCall: "hosted_call",
+    HostedResult: "hosted_result",
     Refusal: "refusal",
 }
 
@@ -39,11 +44,20 @@ def name_of(part: Part) -> str:
     return kind_of(part) if isinstance(part, Opaque) else _NAMES[type(part)]
 
 
-def kind_of(part: Opaque) -> str:
-    """Return what the dialect of a part or a tool calls its kind.
+def only_runner(tool: Opaque | HostedTool) -> str:
+    """Return why a tool is left out that the dialect has no name for."""
+    if isinstance(tool, HostedTool):
+        return "the provider runs it, and the dialect has no such tool"
+    return f"a tool that only a server of {tool.dialect} runs"
+
+
+def kind_of(part: Opaque | HostedTool) -> str:
+    """Return what the dialect of a part or a tool calls its kind; of a hosted tool, what all dialects call it.
 
     Without a `type` its kind is the name of the object in it (`{"googleSearch": {}}`), or the names of several.
     """
+    if isinstance(part, HostedTool):
+        return part.kind
     data = part.data if isinstance(part.data, dict) else {}
     kind = data.get("type")
     if isinstance(kind, str):

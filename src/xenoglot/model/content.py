@@ -289,6 +289,99 @@ class ToolResult(Struct, frozen=True, kw_only=True, tag=True):
     __repr__ = short_repr
 
 
+class SearchResult(Struct, frozen=True, kw_only=True, tag=True):
+    """One thing that a search found, or a page that was fetched: where it is, and what it says.
+
+    `text` is what was taken from it, `age` when it was published or changed in the provider's words, `score` how well
+    it fits, from 0 to 1. What only the provider can read (encrypted text) is in `extra`.
+    """
+
+    url: str | None = None
+    title: str | None = None
+    text: str | None = None
+    age: str | None = None
+    file_id: str | None = None
+    score: float | None = None
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
+class CodeOutput(Struct, frozen=True, kw_only=True, tag=True):
+    """What code printed that the provider ran, its exit code, and the ids of the files that it wrote."""
+
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    file_ids: tuple[str, ...] = ()
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
+HostedKind: TypeAlias = Literal["web_search", "web_fetch", "code_execution", "mcp", "file_search", "image_generation"]
+"""What a tool does that the provider runs, in the words that dialects share."""
+
+
+class HostedCall(Struct, frozen=True, kw_only=True, tag=True):
+    """A part of an answer: the model called a tool that the provider runs itself.
+
+    Args:
+        id: The id of the call, which the result repeats.
+        kind: What the tool does, like `"web_search"`.
+        name: The name of the tool, where a kind has several, as of an MCP server.
+        arguments: The text of a JSON object: a search has a `query` or `queries`, a page fetch a `url` (and a
+            `pattern` to find in it), code has `code` or a `command`, a tool of an MCP server what its schema says.
+        server: The label of the MCP server that has the tool.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> xenoglot.model.content.HostedCall(id="1", kind="web_search", arguments='{"query": "news"}').kind
+        'web_search'
+    """
+
+    id: str
+    kind: HostedKind
+    name: str | None = None
+    arguments: str = ""
+    server: str | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
+class HostedResult(Struct, frozen=True, kw_only=True, tag=True):
+    """A part of an answer: what a tool found or did that the provider ran. It is no part of the model's words.
+
+    Args:
+        call_id: The id of the call.
+        kind: The kind of the call.
+        name: The name of the tool, where a kind has several.
+        content: What came out: a `SearchResult` for each thing found, `CodeOutput`, texts, images, files.
+        error: Why the tool failed, in the provider's word (`"max_uses_exceeded"`). `None` if it did not.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> from xenoglot.model.content import HostedResult, SearchResult
+        >>> found = SearchResult(url="https://example.com", title="Example")
+        >>> HostedResult(call_id="1", kind="web_search", content=(found,)).error
+    """
+
+    call_id: str
+    kind: HostedKind
+    name: str | None = None
+    content: tuple[Part | SearchResult | CodeOutput, ...] = ()
+    error: str | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
 class Refusal(Struct, frozen=True, kw_only=True, tag=True):
     """The model declines, in words of its own."""
 
@@ -312,4 +405,6 @@ class Opaque(Struct, frozen=True, kw_only=True, tag=True):
     __repr__ = short_repr
 
 
-Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | ToolResult | Refusal | Opaque
+Part: TypeAlias = (
+    Text | Image | Audio | File | Reasoning | ToolCall | ToolResult | HostedCall | HostedResult | Refusal | Opaque
+)

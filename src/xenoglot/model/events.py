@@ -20,7 +20,10 @@ from xenoglot.model.content import (
     Citation,
     Extra,
     File,
+    HostedCall,
+    HostedResult,
     Image,
+    Inline,
     Logprob,
     Opaque,
     Part,
@@ -97,6 +100,14 @@ class AudioDelta(Struct, frozen=True, kw_only=True):
     candidate: int = 0
 
 
+class HostedProgress(Struct, frozen=True, kw_only=True):
+    """The tool of the open `HostedCall` runs by now; `preview` is the picture of number `index` on the way to one."""
+
+    preview: Inline | None = None
+    index: int | None = None
+    candidate: int = 0
+
+
 class OpaqueDelta(Struct, frozen=True, kw_only=True):
     """A wire event that only its own dialect understands: an `Opaque` block grows, or an event of a new kind."""
 
@@ -146,6 +157,7 @@ Event: TypeAlias = (
     | SignatureDelta
     | ArgumentsDelta
     | AudioDelta
+    | HostedProgress
     | OpaqueDelta
     | BlockEnded
     | UsageReported
@@ -174,6 +186,7 @@ GRAMMAR: dict[str, dict[type[Event], str]] = {
         SignatureDelta: INSIDE,
         ArgumentsDelta: INSIDE,
         AudioDelta: INSIDE,
+        HostedProgress: INSIDE,
         OpaqueDelta: INSIDE,
         BlockEnded: BETWEEN,
         UsageReported: INSIDE,
@@ -192,6 +205,8 @@ GROWTH: dict[type[Part], tuple[type[Event], ...]] = {
     Image: (),
     File: (),
     ToolResult: (),
+    HostedCall: (ArgumentsDelta, HostedProgress),
+    HostedResult: (),
     Opaque: (),
 }
 """Part -> the deltas it grows by. An `OpaqueDelta` may stand in any block."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.model.content import Audio, Inline, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, HostedCall, Inline, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     AudioDelta,
@@ -218,7 +218,7 @@ class _GrowingPart:
                 )
             case Refusal() as part:
                 return replace(part, text=part.text + text, logprobs=(*part.logprobs, *self.logprobs))
-            case ToolCall() as part:
+            case ToolCall() | HostedCall() as part:
                 return replace(part, arguments=part.arguments + text)
             case Reasoning() as part:
                 return replace(
@@ -265,7 +265,7 @@ def _split(part: Part, index: int) -> tuple[Part, list[Event]]:
         case Refusal():
             delta = TextDelta(text=part.text, logprobs=part.logprobs, candidate=index)
             return replace(part, text="", logprobs=()), [delta] if part.text or part.logprobs else []
-        case ToolCall():
+        case ToolCall() | HostedCall():
             grown = ArgumentsDelta(text=part.arguments, candidate=index)
             return replace(part, arguments=""), [grown] if part.arguments else []
         case Reasoning():

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.model.content import CacheMark, Extra, Opaque, Part
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.short_repr import short_repr
 
@@ -93,6 +94,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     extra: Extra | None = None
 
     __repr__ = short_repr
+
+
+RequestTool: TypeAlias = Tool | HostedTool | Opaque
+"""A tool of a request: run by the client, by the provider, or known to its own dialect alone."""
 
 
 class ToolChoice(Struct, frozen=True, kw_only=True):
@@ -223,7 +228,7 @@ class Request(Struct, frozen=True, kw_only=True):
         model: The model.
         messages: The conversation; with a `prompt`, system messages only.
         prompt: Texts to continue, in place of messages. The candidates of text `i` are those from `i * n` on.
-        tools: Tools that the model may call.
+        tools: Tools that the model may call; a `HostedTool` is run by the provider.
         tool_choice: Whether a tool may, must or must not be called.
         sampling: Limits and randomness, like `max_tokens` and `temperature`.
         output: The form of the answer.
@@ -243,7 +248,7 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str
     messages: tuple[Message, ...] = ()
     prompt: Prompt | None = None
-    tools: tuple[Tool | Opaque, ...] = ()
+    tools: tuple[RequestTool, ...] = ()
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     sampling: Sampling = Sampling()

@@ -15,7 +15,7 @@ _END: Final = "...)"
 
 
 class _ShortRepr(Repr):
-    """Shortens texts and collections, and leaves out fields of structs that have their defaults."""
+    """Shortens texts and collections, leaves out fields of structs that have their defaults, hides secret ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,11 +25,13 @@ class _ShortRepr(Repr):
     def repr1(self, x: object, level: int) -> str:
         if not isinstance(x, Struct):
             return super().repr1(x, level)
-        name = type(x).__name__
+        kind = type(x).__name__
         if level <= 0:
-            return f"{name}(...)"
-        fields = ", ".join(f"{field}={self.repr1(value, level - 1)}" for field, value in set_fields(x))
-        return f"{name}({fields})"
+            return f"{kind}(...)"
+        secret = getattr(type(x), "SECRET", ())
+        shown = ((name, "..." if name in secret else self.repr1(value, level - 1)) for name, value in set_fields(x))
+        fields = ", ".join(f"{name}={value}" for name, value in shown)
+        return f"{kind}({fields})"
 
 
 _shorten = _ShortRepr().repr

@@ -29,7 +29,8 @@ from xenoglot.model.content import (
     Text,
     ToolResult,
 )
-from xenoglot.model.request import Tool
+from xenoglot.model.hosted import HostedTool
+from xenoglot.model.request import RequestTool, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -139,10 +140,12 @@ def _prefix_pieces(request: Request) -> Iterator[bytes]:
             return
 
 
-def _tool(tool: Tool | Opaque) -> JSON:
+def _tool(tool: RequestTool) -> JSON:
     match tool:
         case Tool():
             return (tool.kind, tool.namespace, tool.name, tool.description, tool.parameters, tool.format)
+        case HostedTool():
+            return (tool.kind, tool.allowed_domains, tool.blocked_domains)
         case Opaque():
             return tool.data
 

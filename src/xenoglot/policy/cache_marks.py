@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from xenoglot.model.content import Audio, CacheMark, File, Image, Text, ToolCall, ToolResult
-from xenoglot.model.request import Request, Tool
+from xenoglot.model.request import Request, RequestTool, Tool
 from xenoglot.policy.token_estimate import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.model.content import Opaque, Part
+    from xenoglot.model.content import Part
     from xenoglot.model.request import Message
 
 MARK: Final = CacheMark()
@@ -107,6 +107,6 @@ def _mark_last(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return parts
 
 
-def _mark_tools(tools: tuple[Tool | Opaque, ...]) -> tuple[Tool | Opaque, ...]:
+def _mark_tools(tools: tuple[RequestTool, ...]) -> tuple[RequestTool, ...]:
     last = tools[-1]
     return (*tools[:-1], replace(last, cache=MARK)) if isinstance(last, Tool) else tools

@@ -21,7 +21,10 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.content import (
     Audio,
+    CodeOutput,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Inline,
     Nested,
@@ -29,11 +32,13 @@ from xenoglot.model.content import (
     Plain,
     Reasoning,
     Refusal,
+    SearchResult,
     Text,
     ToolCall,
     ToolResult,
 )
 from xenoglot.model.events import ArgumentsDelta, AudioDelta, BlockEnded, BlockStarted, ReasoningDelta, TextDelta
+from xenoglot.model.hosted import HostedTool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part, Source
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
-    from xenoglot.model.request import Prompt, Request, Tool
+    from xenoglot.model.request import Prompt, Request, RequestTool
 
 
 _LETTER, _DIGIT, _SPACE, _LINE, _SIGN, _REST = b"a0 \n.-"
@@ -161,7 +166,7 @@ def estimate(request: Request) -> int:
                 texts += (part.name, part.arguments)  # type: ignore[union-attr,arg-type]
                 tokens += TOOL_TOKENS
             elif kind is ToolResult:
-                tokens += TOOL_TOKENS + _parts(part.content, texts)  # type: ignore[union-attr]
+                tokens += TOOL_TOKENS + _parts(part.content, texts)  # type: ignore[union-attr,arg-type]
             else:
                 tokens += _part(part, texts)
     for tool in request.tools:
@@ -228,7 +233,7 @@ def _parts(parts: Iterable[Part], texts: list[str]) -> int:
     return tokens
 
 
-def _part(part: Part, texts: list[str]) -> int:  # noqa: PLR0911  one for each kind
+def _part(part: Part, texts: list[str]) -> int:  # noqa: C901, PLR0911  one for each kind
     match part:
         case ToolCall():
             texts += (part.name, part.arguments)
@@ -246,13 +251,32 @@ def _part(part: Part, texts: list[str]) -> int:  # noqa: PLR0911  one for each k
             return _text(part.transcript, texts)
         case Audio(source=source) | File(source=source):
             return _media(source, texts)
+        case HostedCall() | HostedResult():
+            return TOOL_TOKENS + _hosted(part, texts)
         case Opaque():
             return _json(part.data, texts)
 
 
-def _tool(tool: Tool | Opaque, texts: list[str]) -> int:
+def _hosted(part: HostedCall | HostedResult, texts: list[str]) -> int:
+    if isinstance(part, HostedCall):
+        return _text(part.arguments, texts)
+    tokens = 0
+    for one in part.content:
+        match one:
+            case SearchResult():
+                tokens += _text(one.title, texts) + _text(one.url, texts) + _text(one.text, texts)
+            case CodeOutput():
+                tokens += _text(one.stdout, texts) + _text(one.stderr, texts)
+            case _:
+                tokens += _part(one, texts)
+    return tokens
+
+
+def _tool(tool: RequestTool, texts: list[str]) -> int:
     if isinstance(tool, Opaque):
         return TOOL_TOKENS + _json(tool.data, texts)
+    if isinstance(tool, HostedTool):
+        return TOOL_TOKENS
     _text(tool.name, texts)
     _text(tool.description, texts)
     return TOOL_TOKENS + _json(tool.parameters, texts) + _json(tool.format, texts)

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import Struct
 
+from xenoglot.codec.hosted_text import words_of_hosted
 from xenoglot.errors import ConfigurationError
-from xenoglot.model.content import Audio, File, Image, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import (
+    File,
+    HostedCall,
+    HostedResult,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Message
 from xenoglot.terminal.conversation import Conversation
@@ -128,5 +138,6 @@ def _part_text(part: Part) -> str:
             return f"{'Error' if is_error else 'Result'}:\n\n````\n{told}\n````"
         case File(name=str(name)):
             return f"[file: {in_line(name)}]"
-        case Image() | Audio() | File() | Opaque():
-            return f"[{type(part).__name__.lower()}]"
+        case _:
+            words = words_of_hosted(part) if isinstance(part, HostedCall | HostedResult) else None
+            return words or f"[{type(part).__name__.lower()}]"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.opaque import name_of
 from xenoglot.errors import WireError
-from xenoglot.model.content import Audio, File, Nested, Opaque, Plain, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, File, HostedCall, HostedResult, Nested, Opaque, Plain, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +63,9 @@ class TextReader:
             case Opaque(text=str(text)):
                 self._losses.approximated(where, name_of(part), f"{self._model} reads it as text")
                 return text
+            case HostedCall() | HostedResult():
+                words = hosted_words(part, where, self._losses)
+                return "" if words is None else words.text
             case _:
                 self._losses.dropped(where, name_of(part), f"{self._model} reads text only")
                 return ""

@@ -31,6 +31,7 @@ from xenoglot.model.events import (
     Event,
     Failed,
     Finished,
+    HostedProgress,
     OpaqueDelta,
     Ping,
     ReasoningDelta,
@@ -137,6 +138,7 @@ _OfCandidate: TypeAlias = (
     | SignatureDelta
     | ArgumentsDelta
     | AudioDelta
+    | HostedProgress
     | OpaqueDelta
     | BlockEnded
     | Finished

@@ -31,7 +31,7 @@ from xenoglot.codec.stage import through
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, FailureError
-from xenoglot.model.content import Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.events import (
     BlockEnded,
     BlockStarted,
@@ -707,6 +707,6 @@ def test_tools_of_the_client_stand_beside_the_answer() -> None:
         ("tool_calls", None),
         ("stop", ANN),
     ]
-    assert [[tool.name for tool in request.tools if not isinstance(tool, Opaque)] for request in model.requests] == [
+    assert [[tool.name for tool in request.tools if isinstance(tool, Tool)] for request in model.requests] == [
         [look.name, "Person"]
     ] * 2

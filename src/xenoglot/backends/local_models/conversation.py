@@ -17,11 +17,11 @@ from xenoglot.codec.requests.adapt_request import fold_system
 from xenoglot.codec.requests.names import qualified
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
-    Opaque,
     Reasoning,
     ToolCall,
     ToolResult,
 )
+from xenoglot.model.request import Tool
 from xenoglot.text.chat_template import TextReader, arguments_object, call_message
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Message, Request, Role, Tool
+    from xenoglot.model.request import Message, Request, Role
 
 _ROLES: Final[dict[Role, str]] = {
     "system": "system",
@@ -115,7 +115,7 @@ def tools_of(request: Request, losses: Losses) -> list[JSONObject]:
     names = () if choice is None else choice.names
     told: list[JSONObject] = []
     for index, tool in enumerate(request.tools):
-        if isinstance(tool, Opaque):
+        if not isinstance(tool, Tool):
             losses.dropped(f"$.tools[{index}]", "tool", "only a server runs it")
         elif not names or tool.name in names:
             report_tool(tool, f"$.tools[{index}]", losses)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
-from xenoglot.model.request import Tool, ToolChoice
+from xenoglot.model.hosted import HostedTool
+from xenoglot.model.request import RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -30,7 +31,7 @@ _TURNS: dict[str, JSONObject] = {
 """The smallest valid request of each dialect, around its tools."""
 
 
-def tools_of(said: Sequence[AnyTool], dialect: str) -> tuple[Tool | Opaque, ...]:
+def tools_of(said: Sequence[AnyTool], dialect: str) -> tuple[RequestTool, ...]:
     """Return the tools; a type that no dialect has as a function is a built-in tool of the upstream, of `dialect`.
 
     Raises:
@@ -72,10 +73,10 @@ def _dialect_of_choice(said: Mapping[str, Any]) -> str:
     return "chat" if "function" in said or "custom" in said or "allowed_tools" in said else "responses"
 
 
-def _tools(one: AnyTool, index: int, dialect: str) -> Sequence[Tool | Opaque]:
+def _tools(one: AnyTool, index: int, dialect: str) -> Sequence[RequestTool]:
     spec = one if isinstance(one, Tool | Opaque | Mapping) else getattr(one, "spec", None)
     match spec:
-        case Tool() | Opaque():
+        case Tool() | HostedTool() | Opaque():
             return (spec,)
         case Mapping():
             bare = "parameters" in spec and "type" not in spec  # one of the `functions` that there were before `tools`

@@ -12,15 +12,17 @@ from xenoglot.codec.requests.call_ids import nine_character_ids
 from xenoglot.codec.requests.provider_tools import as_functions
 from xenoglot.errors import WireError
 from xenoglot.model.content import File, Image, Nested, Opaque, Remote, Text, ToolResult
-from xenoglot.model.request import Message, ToolChoice
+from xenoglot.model.hosted import HostedTool
+from xenoglot.model.request import Message, Tool, ToolChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+    from typing import TypeGuard
 
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
-    from xenoglot.model.content import Part
-    from xenoglot.model.request import OutputFormat, Prompt, Request
+    from xenoglot.model.content import HostedKind, Part
+    from xenoglot.model.request import OutputFormat, Prompt, Request, RequestTool
 
 
 UNSEEN = "[a picture that this model cannot see]"
@@ -61,13 +63,17 @@ JSON_ONLY = "Answer with JSON alone."
 """The instruction in place of a setting for JSON."""
 
 
-def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Request:
+def fitted(
+    request: Request, dialect: str, target: Target, losses: Losses, hosted: Collection[HostedKind] = ()
+) -> Request:
     """Return `request` as the server after, of `dialect` and `target`, can take it; what changes stands in `losses`.
+
+    `hosted` as for `check_tools`.
 
     Raises:
         WireError: all the tools are such that another server would run.
     """
-    check_tools(request, dialect)
+    check_tools(request, dialect, hosted)
     request = as_functions(request, losses, dialect)
     if not target.tools:
         request = _without_tools(request, losses)
@@ -86,20 +92,29 @@ def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Re
     return request
 
 
-def check_tools(request: Request, dialect: str) -> None:
+def check_tools(request: Request, dialect: str, hosted: Collection[HostedKind] = ()) -> None:
     """Refuse a request whose every tool only a server of another dialect than `dialect` runs (pitfall-30).
 
     Next to tools of the client such a tool is a loss, for the answer may do without it. Alone it is the point of the
-    request: an answer without a search would pass for one with it.
+    request: an answer without a search would pass for one with it. `hosted` are the kinds of tools
+    of providers that the dialect has.
 
     Raises:
         WireError: it is such a request.
     """
-    hosted = [tool for tool in request.tools if isinstance(tool, Opaque) and tool.dialect != dialect]
-    if hosted and len(hosted) == len(request.tools):
-        kinds = ", ".join(f"`{kind_of(tool)}`" for tool in hosted)
-        problem = f"the target model cannot run {kinds}; ask a server of {hosted[0].dialect}, or leave it out"
+    others = [tool for tool in request.tools if _is_of_others(tool, dialect, hosted)]
+    if others and len(others) == len(request.tools):
+        kinds = ", ".join(f"`{kind_of(tool)}`" for tool in others)
+        home = next((tool.dialect for tool in others if isinstance(tool, Opaque)), None)
+        asked = "a model whose provider runs it" if home is None else f"a server of {home}"
+        problem = f"the target model cannot run {kinds}; ask {asked}, or leave it out"
         raise WireError("$.tools", problem)
+
+
+def _is_of_others(tool: RequestTool, dialect: str, hosted: Collection[HostedKind]) -> TypeGuard[Opaque | HostedTool]:
+    if isinstance(tool, HostedTool):
+        return tool.kind not in hosted
+    return isinstance(tool, Opaque) and tool.dialect != dialect
 
 
 def _choice(request: Request, target: Target, losses: Losses) -> Request:
@@ -112,7 +127,7 @@ def _choice(request: Request, target: Target, losses: Losses) -> Request:
 
 def _without_tools(request: Request, losses: Losses) -> Request:
     for index, tool in enumerate(request.tools):
-        kind = kind_of(tool) if isinstance(tool, Opaque) else tool.kind
+        kind = tool.kind if isinstance(tool, Tool) else kind_of(tool)
         losses.dropped(f"$.tools[{index}]", kind, "the target model supports no tools")
     return replace(request, tools=(), tool_choice=None, parallel_tool_calls=None)
 

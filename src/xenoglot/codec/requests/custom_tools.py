@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import WireError
-from xenoglot.model.content import Opaque, Part, ToolCall, ToolResult
+from xenoglot.model.content import Part, ToolCall, ToolResult
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted
-from xenoglot.model.request import Message, Tool, ToolChoice
+from xenoglot.model.request import Message, RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def _has_custom(request: Request) -> bool:
     }
 
 
-def _wrap_tool(tool: Tool | Opaque, where: str, losses: Losses) -> Tool | Opaque:
+def _wrap_tool(tool: RequestTool, where: str, losses: Losses) -> RequestTool:
     return as_function(tool, where, losses) if isinstance(tool, Tool) and tool.kind == "custom" else tool
 
 

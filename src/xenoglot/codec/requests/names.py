@@ -18,12 +18,11 @@ from msgspec.structs import replace
 
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import BlockEnded, BlockStarted, Event
-from xenoglot.model.request import Tool
+from xenoglot.model.request import RequestTool, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from xenoglot.model.content import Opaque
     from xenoglot.model.request import Request
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
@@ -78,12 +77,12 @@ def qualified(name: str, namespace: str | None) -> str:
     return name if namespace is None else f"{namespace}__{name}"
 
 
-def namespace_of(name: str, tools: Iterable[Tool | Opaque]) -> str | None:
+def namespace_of(name: str, tools: Iterable[RequestTool]) -> str | None:
     """Return the namespace of the tool that a choice calls `name`, because a choice has none."""
     return namespaces_of(tools).get(name)
 
 
-def namespaces_of(tools: Iterable[Tool | Opaque]) -> dict[str, str | None]:
+def namespaces_of(tools: Iterable[RequestTool]) -> dict[str, str | None]:
     """Return the namespaces of all tools by the names that a choice calls them.
 
     Of several tools with one name, the one without a namespace is meant, else the first.

@@ -18,10 +18,24 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.requests.assistant_turns import join_assistant_turns
 from xenoglot.errors import WireError
-from xenoglot.model.content import Audio, File, Nested, Opaque, Plain, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import (
+    Audio,
+    File,
+    HostedCall,
+    HostedResult,
+    Nested,
+    Opaque,
+    Plain,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -137,6 +151,9 @@ def _beside(part: Part, where: str, dialect: str, losses: Losses) -> None:
 
 
 def _lost(part: Part, where: str, losses: Losses, *, given: bool) -> str:
+    if isinstance(part, HostedCall | HostedResult):
+        said = hosted_words(part, where, losses)
+        return "" if said is None else said.text
     kind = _kind(part)
     if given and not isinstance(part, Opaque | Reasoning):
         raise WireError(where, f"the dialect of the server holds text only, and no {kind}")

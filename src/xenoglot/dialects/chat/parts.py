@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.data_url import data_url, source_of
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader, leave, left, need_object
@@ -14,6 +15,8 @@ from xenoglot.model.content import (
     Audio,
     CacheMark,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Inline,
     Nested,
@@ -119,6 +122,9 @@ def encode_part(part: Part, where: str, crossing: EncodeContext) -> JSONObject |
             encoded = _encode_thinking(part)
         case Opaque():
             encoded = encode_opaque(part, where, crossing)
+        case HostedCall() | HostedResult():
+            words = hosted_words(part, where, crossing.losses)
+            encoded = None if words is None else _encode_text(words, where, crossing)
         case _:
             crossing.losses.dropped(where, name_of(part), "it has no place in a content list")
     return encoded

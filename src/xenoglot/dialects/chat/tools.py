@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader, expected, leave, left, need_object
 from xenoglot.codec.requests.names import fit, namespaces_of, qualified
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
@@ -14,7 +14,7 @@ from xenoglot.dialects.chat.parts import encode_cache, take_cache
 from xenoglot.dialects.chat.request.fields import NAME_LIMIT
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque
-from xenoglot.model.request import Request, Tool, ToolChoice
+from xenoglot.model.request import Request, RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ _MODES: dict[str, Literal["auto", "required", "none"]] = {
 }
 
 
-def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
+def decode_tools(reader: Reader) -> tuple[RequestTool, ...]:
     """Take `tools`; a tool of a kind that we do not know is the server's own."""
     path = reader.at("tools")
     return tuple(
@@ -40,7 +40,7 @@ def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
     )
 
 
-def decode_functions(reader: Reader) -> tuple[Tool | Opaque, ...]:
+def decode_functions(reader: Reader) -> tuple[RequestTool, ...]:
     """Take the deprecated `functions`."""
     return tuple(_decode_function(item, item) for item in reader.objects("functions"))
 
@@ -86,10 +86,10 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
         where = f"$.tools[{index}]"
         if isinstance(tool, Tool):
             tools.append(_encode_tool(tool, where, crossing))
-        elif tool.dialect == NAME:
+        elif isinstance(tool, Opaque) and tool.dialect == NAME:
             tools.append(tool.data)
         else:
-            crossing.losses.dropped(where, kind_of(tool), f"a tool that only a server of {tool.dialect} runs")
+            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
     return tools
 
 
@@ -102,7 +102,7 @@ def encode_functions(request: Request, crossing: EncodeContext) -> list[JSONObje
     ]
 
 
-def encode_choice(choice: ToolChoice, tools: Sequence[Tool | Opaque], crossing: EncodeContext) -> JSON:
+def encode_choice(choice: ToolChoice, tools: Sequence[RequestTool], crossing: EncodeContext) -> JSON:
     """Return the value of `tool_choice`, a choice among `tools`."""
     where = "$.tool_choice"
     form, own = form_of(choice.extra, NAME), own_fields(choice.extra, where, crossing.losses)
@@ -141,7 +141,7 @@ def tool_name(name: str, namespace: str | None, where: str, crossing: EncodeCont
     return fitted
 
 
-def _decode_tool(reader: Reader) -> Tool | Opaque:
+def _decode_tool(reader: Reader) -> RequestTool:
     kind = reader.peek("type")
     if kind == "custom":
         return _decode_custom(reader)

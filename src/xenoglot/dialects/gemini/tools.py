@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespaces_of
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra, Opaque
-from xenoglot.model.request import Tool, ToolChoice
+from xenoglot.model.request import RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,9 +41,9 @@ _NARROWED = "VALIDATED"
 """The mode that leaves it to the model and still narrows the choice to `allowedFunctionNames`."""
 
 
-def take_tools(reader: Reader, form: JSONObject) -> tuple[Tool | Opaque, ...]:
+def take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
     """Take the tools, each function by itself; `form` gets how they stood together where that is not the usual way."""
-    tools: list[Tool | Opaque] = []
+    tools: list[RequestTool] = []
     layout: list[list[JSON]] = []
     if reader.peek("tools") == []:
         form["tools"] = "empty"
@@ -74,7 +74,7 @@ def _decode_function(reader: Reader) -> Tool:
     )
 
 
-def _usual(tools: Sequence[Tool | Opaque]) -> list[list[JSON]]:
+def _usual(tools: Sequence[RequestTool]) -> list[list[JSON]]:
     """Return the layout of tools that nobody laid out: functions that follow each other stand together."""
     layout: list[list[JSON]] = []
     for tool in tools:
@@ -89,18 +89,18 @@ def _usual(tools: Sequence[Tool | Opaque]) -> list[list[JSON]]:
 
 def encode_tools(request: Request, parts: PartEncoder, crossing: EncodeContext) -> list[JSONObject]:
     """Return the tools."""
-    known: list[Tool | Opaque] = []
+    known: list[RequestTool] = []
     encoded: list[JSONObject] = []
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
         if isinstance(tool, Tool):
             encoded.append(_encode_function(tool, where, parts, crossing))
             known.append(tool)
-        elif tool.dialect == NAME and isinstance(tool.data, dict):
+        elif isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
             encoded.append(tool.data)
             known.append(tool)
         else:
-            crossing.losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
+            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
     layout = form_of(request.extra, NAME).get("layout", [])
     if [flag for count, beside in layout for flag in [*[False] * count, *[True] * beside]] != [
         isinstance(tool, Opaque) for tool in known

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.data_url import data_url, source_of
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import Reader, expected, leave
@@ -15,6 +16,8 @@ from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
 from xenoglot.model.content import (
     Audio,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Inline,
     Nested,
@@ -114,6 +117,9 @@ def encode_item(part: Part, where: str, losses: Losses) -> JSONObject | None:
             return _encode_image(part, where, losses)
         case Opaque(dialect="llama_stack", data=dict() as own):
             return own
+        case HostedCall() | HostedResult():
+            words = hosted_words(part, where, losses)
+            return None if words is None else {"type": "text", "text": words.text}
         case _:
             text = in_words(part, where, losses)
             return None if text is None else {"type": "text", "text": text}

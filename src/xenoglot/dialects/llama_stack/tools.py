@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader, leave
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, namespace_of, qualified
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
 from xenoglot.errors import WireError
-from xenoglot.model.request import Tool, ToolChoice
+from xenoglot.model.request import RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.requests.encode_context import EncodeContext
-    from xenoglot.model.content import Opaque
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
@@ -168,7 +167,7 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
         if not isinstance(tool, Tool):
-            crossing.losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
+            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
         elif not allowed or tool.name in allowed:
             tools.append(_encode_tool(tool, where, crossing))
     return tools
@@ -195,7 +194,7 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     return body | own
 
 
-def take_choice(reader: Reader, tools: Sequence[Tool | Opaque], form: JSONObject) -> ToolChoice | None:
+def take_choice(reader: Reader, tools: Sequence[RequestTool], form: JSONObject) -> ToolChoice | None:
     """Take `tool_config`, and `tool_choice`, which is its older name.
 
     Raises:

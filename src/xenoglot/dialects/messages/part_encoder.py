@@ -6,6 +6,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.frequent_shapes import bare_text
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified, spell_id
@@ -17,6 +18,8 @@ from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import (
     Audio,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Inline,
     Nested,
@@ -92,7 +95,7 @@ class PartEncoder:
             self._losses.dropped(where, name_of(part), f"it has no place in a turn of role `{role}`")
             return None
         match part:
-            case Text() | Refusal() | Opaque() | Audio():
+            case Text() | Refusal() | Opaque() | Audio() | HostedCall() | HostedResult():
                 return self._words(part, where)
             case Reasoning():
                 return self._reasoning(part, where)
@@ -103,12 +106,23 @@ class PartEncoder:
             case _:
                 return self._medium(part, where)
 
-    def _words(self, part: Text | Refusal | Opaque | Audio, where: str) -> JSONObject | None:
+    def _hosted(self, part: HostedCall | HostedResult, where: str) -> JSONObject | None:
+        if self._target is None:
+            self._losses.dropped(where, name_of(part), "an answer of the dialect has no place for it")
+            return None
+        words = hosted_words(part, where, self._losses)
+        return None if words is None else self._text(words, where)
+
+    def _words(
+        self, part: Text | Refusal | Opaque | Audio | HostedCall | HostedResult, where: str
+    ) -> JSONObject | None:
         match part:
             case Text():
                 return self._text(part, where)
             case Opaque():
                 return self._opaque(part, where)
+            case HostedCall() | HostedResult():
+                return self._hosted(part, where)
             case Audio():
                 return self._audio(part, where)
             case Refusal(text=text):

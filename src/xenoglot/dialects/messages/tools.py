@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespace_of
 from xenoglot.dialects.messages.client_tools import encode_client_tool
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
+from xenoglot.model.content import Opaque
 from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.dialects.messages.part_encoder import PartEncoder
-    from xenoglot.model.content import Opaque
+    from xenoglot.model.hosted import HostedTool
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 
@@ -54,10 +55,10 @@ def _forced(mode: str, names: tuple[str, ...]) -> bool:
     return mode == "required" and len(names) == 1
 
 
-def _server_tool(tool: Opaque, where: str, losses: Losses) -> list[JSONObject]:
-    if tool.dialect == NAME and isinstance(tool.data, dict):
+def _server_tool(tool: Opaque | HostedTool, where: str, losses: Losses) -> list[JSONObject]:
+    if isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
         return [tool.data]
-    losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
+    losses.dropped(where, kind_of(tool), only_runner(tool))
     return []
 
 

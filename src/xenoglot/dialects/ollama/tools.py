@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import leave, left, need_object
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, qualified
 from xenoglot.dialects.ollama.extras import FAMILY, extra_of, own_fields
 from xenoglot.model.content import Opaque
-from xenoglot.model.request import Tool
+from xenoglot.model.request import RequestTool, Tool
 
 if TYPE_CHECKING:
     from xenoglot.codec.reader import Reader
@@ -25,7 +25,7 @@ NAME_LIMIT = 128
 _NO_PARAMETERS: JSONObject = {"type": "object", "properties": {}}
 
 
-def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
+def decode_tools(reader: Reader) -> tuple[RequestTool, ...]:
     """Take `tools`; one that is no function is the server's own."""
     return tuple(_decode_tool(item) for item in reader.objects("tools"))
 
@@ -41,10 +41,10 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
             crossing.losses.emulated(where, "tool", "left out, for it may not be chosen")
         elif isinstance(tool, Tool):
             tools.append(_encode_tool(tool, where, crossing))
-        elif tool.dialect == FAMILY:
+        elif isinstance(tool, Opaque) and tool.dialect == FAMILY:
             tools.append(tool.data)
         else:
-            crossing.losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
+            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
     _note_choice(request, crossing)
     return tools
 
@@ -59,7 +59,7 @@ def tool_name(name: str, namespace: str | None, where: str, crossing: EncodeCont
     return fitted
 
 
-def _is_allowed(tool: Tool | Opaque, choice: ToolChoice, named: frozenset[str]) -> bool:
+def _is_allowed(tool: RequestTool, choice: ToolChoice, named: frozenset[str]) -> bool:
     if choice.mode == "none":
         return False
     return not named or not isinstance(tool, Tool) or tool.name in named
@@ -80,7 +80,7 @@ def _note_choice(request: Request, crossing: EncodeContext) -> None:
         losses.dropped("$", "parallel_tool_calls", "the model decides how many tools it calls")
 
 
-def _decode_tool(reader: Reader) -> Tool | Opaque:
+def _decode_tool(reader: Reader) -> RequestTool:
     if reader.peek("type") not in (None, "function") or "function" not in reader:
         return Opaque(dialect=FAMILY, data=reader.rest())
     typed = reader.take_word("type", ("function",)) is not None

@@ -17,8 +17,8 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.names import qualified
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
-from xenoglot.model.request import Message, Request, Tool
+from xenoglot.model.content import Extra, Text, ToolCall, ToolResult
+from xenoglot.model.request import Message, Request, RequestTool, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,7 +93,7 @@ def _object(arguments: str, where: str, losses: Losses) -> JSONObject:
     return {"query": arguments}
 
 
-def decode_search_output(item: JSONObject, tools: Sequence[Tool | Opaque]) -> Message | None:
+def decode_search_output(item: JSONObject, tools: Sequence[RequestTool]) -> Message | None:
     """Return the result that an output is, which names the tools found; `None` if it answers no call."""
     call_id = item.get("call_id")
     if not isinstance(call_id, str) or not call_id:
@@ -134,7 +134,7 @@ def _named(part: Part, name: str) -> Part:
     return replace(part, name=name) if isinstance(part, ToolCall) and is_search(part) else part
 
 
-def search_names(tools: Iterable[Tool | Opaque]) -> frozenset[str]:
+def search_names(tools: Iterable[RequestTool]) -> frozenset[str]:
     """Return the names of the functions that stand for a search."""
     return frozenset(tool.name for tool in tools if isinstance(tool, Tool) and is_search(tool))
 

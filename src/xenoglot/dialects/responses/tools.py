@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
@@ -27,7 +27,8 @@ from xenoglot.dialects.responses.tool_search import (
     is_search,
 )
 from xenoglot.model.content import Extra, Opaque
-from xenoglot.model.request import Request, Tool, ToolChoice
+from xenoglot.model.hosted import HostedTool
+from xenoglot.model.request import Request, RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -45,28 +46,30 @@ _SPACE = "namespace."
 _NO_PARAMETERS: JSONObject = {"type": "object", "properties": {}}
 
 
-def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
+def decode_tools(reader: Reader) -> tuple[RequestTool, ...]:
     """Take `tools`; one of a kind that we do not know is the server's own.
 
     Raises:
         WireError: a tool has no type, or lacks what its type needs.
     """
     path = reader.at("tools")
-    tools: list[Tool | Opaque] = []
+    tools: list[RequestTool] = []
     for index, item in enumerate(reader.take("tools", list) or ()):
         plain = plain_tool(item)
         tools += (plain,) if plain is not None else _decode_entry(Reader(item, f"{path}[{index}]"))
     return tuple(tools)
 
 
-def identity(tool: Tool | Opaque) -> Hashable:
+def identity(tool: RequestTool) -> Hashable:
     """Return what makes a tool the same as another: how it is called, or all of it."""
-    return encode_json(tool.data) if isinstance(tool, Opaque) else (tool.namespace, tool.name)
+    if isinstance(tool, Tool):
+        return tool.namespace, tool.name
+    return encode_json(tool.data) if isinstance(tool, Opaque) else repr(tool)
 
 
-def placed(tools: Iterable[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
+def placed(tools: Iterable[RequestTool]) -> tuple[RequestTool, ...]:
     """Return tools that came inside of the input, with a note that they go home there."""
-    return tuple(tool if isinstance(tool, Opaque) else _noted(tool, "placed") for tool in tools)
+    return tuple(_noted(tool, "placed") if isinstance(tool, Tool) else tool for tool in tools)
 
 
 def decode_choice(reader: Reader) -> ToolChoice | None:
@@ -105,8 +108,8 @@ def encode_tools(request: Request, crossing: EncodeContext, inside: Sequence[JSO
             run += "namespace" in form
             if not ("placed" in form and crossing.home):
                 tools.append((tool.namespace, run, _encode_tool(tool, where, crossing)))
-        elif tool.dialect != NAME:
-            crossing.losses.dropped(where, kind_of(tool), f"a tool that only a server of {tool.dialect} runs")
+        elif isinstance(tool, HostedTool) or tool.dialect != NAME:
+            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
         elif encode_json(tool.data) not in told:
             tools.append((None, run, tool.data))
     return _gathered(tools)
@@ -128,7 +131,7 @@ def encode_choice(choice: ToolChoice, request: Request, crossing: EncodeContext)
     return {"type": "allowed_tools", "mode": choice.mode, "tools": form.get("tools", listed), **own}
 
 
-def _decode_entry(reader: Reader) -> list[Tool | Opaque]:
+def _decode_entry(reader: Reader) -> list[RequestTool]:
     kind = reader.need("type", str)
     whole: JSONObject = {"type": kind, **reader.rest()}
     if kind in _KINDS:
@@ -155,7 +158,7 @@ def _decode_tool(reader: Reader, kind: Literal["function", "custom"]) -> Tool:
     )
 
 
-def _decode_namespace(reader: Reader) -> list[Tool | Opaque] | None:
+def _decode_namespace(reader: Reader) -> list[RequestTool] | None:
     """Return the tools of a namespace; `None` if it holds none, or some that we do not know."""
     items = reader.peek("tools")
     if not isinstance(items, list) or not items:

@@ -16,9 +16,9 @@ from xenoglot.dialects.chat.tools import decode_choice, decode_function_call, de
 from xenoglot.dialects.openai.options import EFFORTS
 from xenoglot.dialects.openai.sampling import take_stream_options
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Opaque, Text, ToolResult
+from xenoglot.model.content import Extra, Text, ToolResult
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.request import Effort, Message, Request, Sampling, Thinking, Tool, ToolChoice
+from xenoglot.model.request import Effort, Message, Request, RequestTool, Sampling, Thinking, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,9 +159,7 @@ def decode_request(body: JSON) -> Request:
     return replace(request, **others) if others else request
 
 
-def _decode_tooling(
-    reader: Reader, form: JSONObject
-) -> tuple[tuple[Tool | Opaque, ...], ToolChoice | None, bool | None]:
+def _decode_tooling(reader: Reader, form: JSONObject) -> tuple[tuple[RequestTool, ...], ToolChoice | None, bool | None]:
     """Take the tools, the choice among them, and whether several may be called at once."""
     legacy = "functions" in reader and "tools" not in reader
     if legacy:

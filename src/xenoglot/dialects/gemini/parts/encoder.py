@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified
@@ -15,6 +16,8 @@ from xenoglot.dialects.gemini.tool_calls import args_of, response_of
 from xenoglot.model.content import (
     Audio,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Nested,
     Opaque,
@@ -99,12 +102,19 @@ class PartEncoder:
                 return self._reasoning(part, where)
             case ToolCall():
                 return self._call(part, where)
-            case Opaque():
+            case Opaque() | HostedCall() | HostedResult():
                 return self._opaque(part, where)
             case Image() | File() | Audio():
                 return self._medium(part, where)
             case ToolResult():
                 return None  # written by itself: it may make several
+
+    def _hosted(self, part: HostedCall | HostedResult, where: str) -> JSONObject | None:
+        if self._target is None:
+            self._losses.dropped(where, name_of(part), "an answer of the dialect has no place for it")
+            return None
+        words = hosted_words(part, where, self._losses)
+        return None if words is None else self.text(words, where)
 
     def _say(self, part: Text | Refusal, where: str) -> JSONObject:
         if isinstance(part, Text):
@@ -125,7 +135,9 @@ class PartEncoder:
             own["thought"] = False
         return with_rest(own, part.extra, where, self._losses)
 
-    def _opaque(self, part: Opaque, where: str) -> JSONObject | None:
+    def _opaque(self, part: Opaque | HostedCall | HostedResult, where: str) -> JSONObject | None:
+        if not isinstance(part, Opaque):
+            return self._hosted(part, where)
         if part.dialect == NAME and isinstance(part.data, dict):
             return part.data
         if part.text is None:

@@ -23,6 +23,7 @@ from xenoglot.model.request import (
     Message,
     OutputFormat,
     Request,
+    RequestTool,
     Role,
     Sampling,
     Thinking,
@@ -117,7 +118,7 @@ def _refuse_threads(reader: Reader) -> None:
     raise FailureError(failure)
 
 
-def _take_tools(reader: Reader, form: JSONObject) -> tuple[Tool | Opaque, ...]:
+def _take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
     if reader.peek("tools") == []:
         form["tools"] = "empty"
     path = reader.at("tools")
@@ -189,7 +190,7 @@ def _decode_message(value: JSON, path: str) -> Message:
     return Message(role=role, content=decode(content, reader.at("content")), extra=reader.extra(NAME, **form))
 
 
-def _decode_tool(reader: Reader) -> Tool | Opaque:
+def _decode_tool(reader: Reader) -> RequestTool:
     """Read one tool; one with a `type` that we do not know is run by the server, and stays as it is."""
     kind = reader.take("type", str)
     if kind is not None and (published := CLIENT_TOOLS.get(kind)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
@@ -14,6 +15,8 @@ from xenoglot.dialects.ollama.tools import tool_name
 from xenoglot.model.content import (
     Audio,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Nested,
     Opaque,
@@ -199,6 +202,9 @@ def words_of(part: Part, where: str, losses: Losses) -> str | None:
             losses.dropped(where, kind_of(part), f"only {part.dialect} has it")
         case Opaque(text=str(text)):
             losses.approximated(where, kind_of(part), "written as its text")
+        case HostedCall() | HostedResult():
+            words = hosted_words(part, where, losses)
+            text = None if words is None else words.text
         case Reasoning() | Image() | Audio() | ToolCall():
             pass  # these have fields of their own
         case _:

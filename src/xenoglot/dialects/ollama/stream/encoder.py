@@ -26,6 +26,7 @@ from xenoglot.model.events import (
     Event,
     Failed,
     Finished,
+    HostedProgress,
     OpaqueDelta,
     Ping,
     ReasoningDelta,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         | SignatureDelta
         | ArgumentsDelta
         | AudioDelta
+        | HostedProgress
         | BlockEnded
     )
 

@@ -17,9 +17,9 @@ from xenoglot.dialects.responses.request.fields import REASONING, REQUEST, SAMPL
 from xenoglot.dialects.responses.request.input_decoder import InputDecoder
 from xenoglot.dialects.responses.tool_search import with_search_named
 from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed
-from xenoglot.model.content import Extra, Opaque, Text
+from xenoglot.model.content import Extra, Text
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.request import Effort, Message, OutputFormat, Request, Sampling, Thinking, Tool
+from xenoglot.model.request import Effort, Message, OutputFormat, Request, RequestTool, Sampling, Thinking
 
 LOGPROBS = "message.output_text.logprobs"
 ENCRYPTED = "reasoning.encrypted_content"
@@ -118,12 +118,12 @@ def _take_input(reader: Reader, turns: InputDecoder, form: JSONObject) -> tuple[
     return messages
 
 
-def _with_placed(tools: Sequence[Tool | Opaque], inside: Sequence[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
+def _with_placed(tools: Sequence[RequestTool], inside: Sequence[RequestTool]) -> tuple[RequestTool, ...]:
     """Return the tools of the request, those that the input makes known after them, each once."""
     if not inside:
         return tuple(tools)
     known = {identity(tool) for tool in tools}
-    added: list[Tool | Opaque] = []
+    added: list[RequestTool] = []
     for tool in inside:
         if identity(tool) not in known:
             known.add(identity(tool))

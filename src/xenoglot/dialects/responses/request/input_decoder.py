@@ -23,14 +23,14 @@ from xenoglot.dialects.responses.tool_search import OUTPUT, decode_search_output
 from xenoglot.dialects.responses.tools import decode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
-from xenoglot.model.request import Message
+from xenoglot.model.request import Message, RequestTool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Role, Tool
+    from xenoglot.model.request import Role
 
 _ROLES = ("user", "system", "developer")
 _OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom"}
@@ -61,7 +61,7 @@ class InputDecoder:
     __slots__ = ("_before", "_called", "_parts", "_spoke", "_turns", "tools", "updates")
 
     def __init__(self) -> None:
-        self.tools: list[Tool | Opaque] = []
+        self.tools: list[RequestTool] = []
         self.updates: list[Reader] = []
         self._turns = MessageHistory()
         self._parts: list[Part] = []  # of the model's turn that is not over

@@ -1,0 +1,89 @@
+"""Words for what tools of a provider did, where a dialect has no place for their calls and results.
+
+In a history a model that did not run the tool can know of it from the words alone. An answer never has them: they are
+not what the model said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.opaque import name_of
+from xenoglot.errors import WireError
+from xenoglot.model.content import CodeOutput, File, HostedCall, Nested, Opaque, Plain, SearchResult, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import HostedResult, Part
+    from xenoglot.model.json import JSON
+
+_DONE = {
+    "query": "Searched for",
+    "queries": "Searched for",
+    "url": "Page opened",
+    "code": "Code run",
+    "command": "Command run",
+}
+"""The arguments of a call that say what was done, and how to say it."""
+
+
+def hosted_words(part: HostedCall | HostedResult, where: str, losses: Losses) -> Text | None:
+    """Return the words of a call or a result in a history, or `None`; either is a loss."""
+    words = words_of_hosted(part)
+    if words is None:
+        losses.dropped(where, name_of(part), "a tool of the provider ran; the dialect has no place for it")
+        return None
+    losses.approximated(where, name_of(part), "a tool of the provider ran; its words are written")
+    return Text(text=f"{words}\n", cache=part.cache)
+
+
+def words_of_hosted(part: HostedCall | HostedResult) -> str | None:
+    """Return what a call or a result says in words; `None` if it says nothing."""
+    if isinstance(part, HostedCall):
+        return _called(part)
+    told = "\n".join(filter(None, map(_told, part.content)))
+    if part.error is not None:
+        return "\n".join(filter(None, (f"The tool failed: {part.error}", told)))
+    return told or None
+
+
+def _called(call: HostedCall) -> str | None:
+    try:
+        arguments: JSON = decode_json(call.arguments or "{}")
+    except WireError:
+        arguments = None
+    if call.kind == "mcp":
+        return f"Tool called: {call.name or ''} {call.arguments}".rstrip()
+    for key, done in _DONE.items():
+        said = arguments.get(key) if isinstance(arguments, dict) else None
+        listed = ", ".join(filter(None, map(_word, said))) if isinstance(said, list) else _word(said)
+        if listed:
+            return f"{done}: {listed}"
+    return None
+
+
+def _word(value: JSON) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _told(part: Part | SearchResult | CodeOutput) -> str:
+    match part:
+        case SearchResult():
+            return _lines((part.title, part.url, part.text))
+        case CodeOutput():
+            return _lines((part.stdout, part.stderr))
+        case Text(text=text) | File(source=Plain(text=text)):
+            return text
+        case File(source=Nested(parts=parts)):
+            return _lines(map(_told, parts))
+        case Opaque(text=str(text)):
+            return text
+        case _:
+            return ""
+
+
+def _lines(texts: Iterable[str | None]) -> str:
+    return "\n".join(text for text in texts if text)
