@@ -15,6 +15,7 @@ from xenoglot.codec.requests.names import read_id
 from xenoglot.codec.responses.reasoning import unpack
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import plain_text
+from xenoglot.dialects.messages.hosted_decoder import CALLS, NAMES, RESULT, decode_hosted_call, decode_hosted_result
 from xenoglot.dialects.messages.tool_arguments import arguments_of
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
@@ -82,7 +83,7 @@ def decode_part(value: JSON, path: str, answer_id: str | None = None) -> Part:
     if kind == "tool_use":
         return _read_tool_use(reader, answer_id)
     read = _READERS.get(kind)
-    part = None if read is None else read(reader)
+    part = _read_hosted(reader, kind) if read is None else read(reader)
     return opaque(value, answered=answer_id is not None) if part is None else part
 
 
@@ -159,6 +160,15 @@ def decode_citation(value: JSON, path: str) -> Citation:
         cited_text=reader.take("cited_text", str),
         extra=reader.extra(NAME),
     )
+
+
+def _read_hosted(reader: Reader, kind: str) -> Part | None:
+    """Return what a tool of the server did; `None` for a block that is of none, or of one that we do not know."""
+    if kind in CALLS:
+        return decode_hosted_call(reader, kind)
+    if kind.endswith(RESULT) and kind.removesuffix(RESULT) in NAMES:
+        return decode_hosted_result(reader, kind, decode_part)
+    return None
 
 
 def _read_text(reader: Reader) -> Part | None:

@@ -6,13 +6,13 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.frequent_shapes import bare_text
-from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified, spell_id
 from xenoglot.codec.responses.reasoning import pack
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.fast.frequent_shapes import ID_LIMIT, NAME_LIMIT, PlainWriter
+from xenoglot.dialects.messages.hosted_encoder import HostedEncoder
 from xenoglot.dialects.messages.part_decoder import TITLES, UNSIGNED
 from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import (
@@ -107,11 +107,11 @@ class PartEncoder:
                 return self._medium(part, where)
 
     def _hosted(self, part: HostedCall | HostedResult, where: str) -> JSONObject | None:
-        if self._target is None:
-            self._losses.dropped(where, name_of(part), "an answer of the dialect has no place for it")
-            return None
-        words = hosted_words(part, where, self._losses)
-        return None if words is None else self._text(words, where)
+        encoder = HostedEncoder(self._losses, self.blocks, home=self._home)
+        if self._target is not None and not self._home:
+            words = encoder.words(part, where)
+            return None if words is None else self._text(words, where)
+        return encoder.block(part, self.call_id(part.id if isinstance(part, HostedCall) else part.call_id), where)
 
     def _words(
         self, part: Text | Refusal | Opaque | Audio | HostedCall | HostedResult, where: str

@@ -5,7 +5,7 @@ import pytest
 from tests.dialects.messages.wire import END, START, read
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.dialects.messages import MESSAGES
-from xenoglot.model.content import Extra, Opaque, Origin, Reasoning, Text, ToolCall
+from xenoglot.model.content import Extra, HostedCall, Opaque, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     BlockEnded,
@@ -156,10 +156,24 @@ OWN = Reasoning(text="", origin=Origin(dialect="messages"))
                 ends(0),
             ],
             [
+                BlockStarted(part=HostedCall(id="s", kind="web_search")),
+                ArgumentsDelta(text='{"query": "q"}'),
+                BlockEnded(),
+                *tail(),
+            ],
+            id="pitfall-30-server-tool",
+        ),
+        pytest.param(
+            [
+                opens(0, type="server_tool_use", id="s", name="advisor", input={}),
+                grows(0, "input_json_delta", partial_json='{"query": "q"}'),
+                ends(0),
+            ],
+            [
                 BlockStarted(
                     part=Opaque(
                         dialect="messages",
-                        data={"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+                        data={"type": "server_tool_use", "id": "s", "name": "advisor", "input": {}},
                     )
                 ),
                 OpaqueDelta(
@@ -170,12 +184,12 @@ OWN = Reasoning(text="", origin=Origin(dialect="messages"))
                 BlockEnded(
                     part=Opaque(
                         dialect="messages",
-                        data={"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}},
+                        data={"type": "server_tool_use", "id": "s", "name": "advisor", "input": {"query": "q"}},
                     )
                 ),
                 *tail(),
             ],
-            id="pitfall-30-server-tool",
+            id="pitfall-30-server-tool-of-its-own",
         ),
         pytest.param(
             [{"type": "weather", "x": 1}],

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from xenoglot.codec.framing.event_template import TemplateHint
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.dialects.messages.extras import NAME
+from xenoglot.dialects.messages.hosted_decoder import CALLS
 from xenoglot.dialects.messages.part_decoder import decode_citation, decode_part, opaque, sealed
 from xenoglot.dialects.messages.tool_arguments import arguments_of
 from xenoglot.errors import WireError
-from xenoglot.model.content import Opaque, Origin, Part, Reasoning, Text, ToolCall
+from xenoglot.model.content import HostedCall, Opaque, Origin, Part, Reasoning, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     BlockEnded,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 
+_CALLS = ("tool_use", *CALLS)
+
 _DELTAS = ("citations_delta", "compaction_delta", "input_json_delta", "signature_delta", "thinking_delta")
 """Kinds of deltas that we know: in a block of another kind they are ignored, as the official accumulators do."""
 
@@ -51,7 +54,7 @@ def begin(content: JSONObject, path: str, index: int, answer_id: str) -> tuple[B
         known |= {"text": ""}
         if known.get("citations") == []:  # where the whole answer has a list, the deltas will fill it
             del known["citations"]
-    elif kind == "tool_use":
+    elif kind in _CALLS:
         known |= {"input": {}}
     block = BlockDecoder(index, decode_part(known, path, answer_id), content)
     return block, (BlockStarted(part=block.header), *block.first())
@@ -104,7 +107,7 @@ class BlockDecoder:
                 return TemplateHint(("delta", "text"), TextDelta)
             case Reasoning():
                 return TemplateHint(("delta", "thinking"), partial(self._more, ReasoningDelta))
-            case ToolCall():
+            case ToolCall() | HostedCall():
                 return TemplateHint(("delta", "partial_json"), partial(self._more, ArgumentsDelta))
             case _:
                 return None
@@ -130,7 +133,7 @@ class BlockDecoder:
                 self._signature = delta.need("signature", str)
                 if sealed(Reasoning(), self._signature).origin == self.header.origin:
                     events = (SignatureDelta(signature=self._signature),)
-            case ToolCall(), "input_json_delta":
+            case ToolCall() | HostedCall(), "input_json_delta":
                 self._pieces.append(delta.need("partial_json", str))
                 events = (ArgumentsDelta(text=self._pieces[-1]),) if self._pieces[-1] else ()
             case Opaque(), _:
@@ -158,7 +161,9 @@ class BlockDecoder:
 
     def _ended(self) -> Sequence[Event]:
         match self.header:
-            case ToolCall() if not "".join(self._pieces) and (text := arguments_of(self._content.get("input") or {})):
+            case ToolCall() | HostedCall() if not "".join(self._pieces) and (
+                text := arguments_of(self._content.get("input") or {})
+            ):
                 return (ArgumentsDelta(text=text), BlockEnded())
             case Opaque():
                 return (BlockEnded(part=self._whole()),)

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from xenoglot.codec.framing.sse import ServerSentEvent, around
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.messages.extras import NAME
+from xenoglot.dialects.messages.hosted_decoder import CALLS
 from xenoglot.dialects.messages.part_encoder import SUMMARY_BREAK, PartEncoder
-from xenoglot.model.content import Audio, Part, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, HostedCall, Part, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     AudioDelta,
@@ -43,6 +44,7 @@ _GROWS = {
     "text": (b"text_delta", b"text"),
     "thinking": (b"thinking_delta", b"thinking"),
     "tool_use": (b"input_json_delta", b"partial_json"),
+    **dict.fromkeys(CALLS, (b"input_json_delta", b"partial_json")),
 }
 """Type of a block -> type of the delta that grows it, and the delta's field."""
 
@@ -107,7 +109,7 @@ class BlockEncoder:
         first = self._take_first(content, part)
         start = wire_event({"type": "content_block_start", "index": self._count, "content_block": content})
         made = (start, *self.write(first), *self._cite(*(part.citations if isinstance(part, Text) else ())))
-        if isinstance(part, ToolCall):  # what stands around a free text is no growth of it
+        if isinstance(part, ToolCall | HostedCall):  # what stands around a free text is no growth of it
             self._grew = bool(part.arguments)
         return made
 
@@ -124,6 +126,9 @@ class BlockEncoder:
             case {"type": "tool_use"} if isinstance(part, ToolCall):
                 content["input"] = {}
                 return self._arguments(part.arguments, FREE_TEXT[0])
+            case {"input": _} if isinstance(part, HostedCall):
+                content["input"] = {}
+                return part.arguments
             case _:
                 return ""
 
@@ -215,7 +220,7 @@ class BlockEncoder:
 
     def _unsaid(self, whole: Part) -> Sequence[ServerSentEvent]:
         match whole:
-            case ToolCall(arguments=text) if not self._grew:
+            case ToolCall(arguments=text) | HostedCall(arguments=text) if not self._grew:
                 return self.write(self._arguments(text))
             case Refusal(text=text) if not self._grew:
                 return self.write(text)
@@ -264,7 +269,7 @@ def _opening(part: Part) -> Part:
     match part:
         case Reasoning() if not part.redacted or part.origin is None or part.origin.dialect != NAME:
             return replace(part, signature=None, encrypted=None, origin=None)
-        case ToolCall():
+        case ToolCall() | HostedCall():
             return replace(part, arguments="")
         case Text():
             return replace(part, citations=())

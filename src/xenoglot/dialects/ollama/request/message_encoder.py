@@ -161,10 +161,15 @@ def encode_parts(
 
 
 def is_readable(part: Part, where: str, losses: Losses) -> bool:
-    """Return whether clients can read a part of an answer; a picture, or a sound without words, is a loss.
+    """Return whether clients can read a part of an answer; what they cannot read is a loss.
+
+    That is a picture, a sound without words, and what a tool of the provider did.
 
     `images` in an answer are in the documentation (`docs/openapi.yaml`), but python's SDK fails on them.
     """
+    if isinstance(part, HostedCall | HostedResult):
+        losses.dropped(where, name_of(part), "an answer holds the model's words and calls only")
+        return False
     if not isinstance(part, Image | Audio) or (isinstance(part, Audio) and part.transcript is not None):
         return True
     losses.dropped(where, name_of(part), "clients fail on one in an answer")
