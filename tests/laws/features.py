@@ -85,6 +85,8 @@ SINGLE = {
     "previous": "goes on from a stored answer",
     "cache": "cache mark for the whole",
     "cache_key": "cache key",
+    "cache_retention": "cache retention",
+    "moderation": "moderation",
 }
 FINISHES: tuple[FinishReason, ...] = (
     "stop",

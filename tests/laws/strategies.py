@@ -317,8 +317,10 @@ def requests(draw: st.DrawFn) -> Request:
         service_tier=draw(st.sampled_from([None, "auto", "default", "flex", "priority"])),
         store=draw(st.sampled_from([None, True, False])),
         previous=draw(maybe(NAMES)),
-        cache=draw(maybe(CACHE_MARKS)),
+        cache=draw(maybe(CACHE_MARKS | st.just(CacheMark(explicit=True)))),
         cache_key=draw(maybe(NAMES)),
+        cache_retention=draw(st.sampled_from([None, "in_memory", "24h"])),
+        moderation=draw(st.sampled_from([None, {"model": "omni-moderation-latest"}])),
         extra=draw(maybe(EXTRAS)),
     )
 

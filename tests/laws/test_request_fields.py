@@ -152,6 +152,7 @@ NEUTRAL: dict[str, dict[str, str]] = {
     },
     "responses": {
         r"\.background=false": "the default",
+        r"\.prompt_cache_options\.mode=.*": "`implicit` is the default",
         r"\.include=.*reasoning.encrypted_content.*": "sealed reasoning is returned wherever a dialect has it",
         r".*\.content=\[.*|.*\.output=\[.*": "a text in a list of one says the same as a string",
         r"\.input\[0\]\.type=.*": "`message` is the default",

@@ -32,6 +32,8 @@ Field: TypeAlias = Literal[
     "service_tier",
     "store",
     "cache_key",
+    "cache_retention",
+    "moderation",
     "name",
 ]
 """What a server may not know: a field of `Sampling` or of `Request`, or the `name` of a message."""

@@ -26,9 +26,13 @@ class Extra(Struct, frozen=True, kw_only=True):
 
 
 class CacheMark(Struct, frozen=True, kw_only=True):
-    """A wish that the prompt up to here be cached; `ttl` in the words of the dialect that wished it (`5m`, `1h`)."""
+    """A wish that the prompt up to here be cached; `ttl` in the words of the dialect that wished it (`5m`, `1h`).
+
+    `explicit` is of the mark of a whole request alone: the server is to cache up to the marks inside, and to set none.
+    """
 
     ttl: str | None = None
+    explicit: bool = False
     extra: Extra | None = None
 
     __repr__ = short_repr

@@ -222,7 +222,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """One call of a model, in no dialect. `Client.complete` and `Client.stream` accept it in place of messages.
 
     `user`, `service_tier`, `store`, `previous`, `cache_key`, `verbosity`, `metadata` and `parallel_tool_calls` are the
-    options of `Client.complete`; `None` is not set.
+    options of `Client.complete`; `None` is not set. `cache_retention` is the longest time that the provider may cache
+    the prompt (`in_memory`, `24h`). `moderation` names the model that is to judge prompt and answer, with its policy.
 
     Args:
         model: The model.
@@ -264,6 +265,8 @@ class Request(Struct, frozen=True, kw_only=True):
     previous: str | None = None
     cache: CacheMark | None = None
     cache_key: str | None = None
+    cache_retention: str | None = None
+    moderation: JSONObject | None = None
     extra: Extra | None = None
 
     __repr__ = short_repr

@@ -11,6 +11,7 @@ from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader, leave, left, need_object
 from xenoglot.codec.requests.checks import audio_format
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
+from xenoglot.dialects.openai.options import CACHE_TTLS
 from xenoglot.model.content import (
     Audio,
     CacheMark,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 _MARKS = {"prompt_cache_breakpoint": ("mode", "explicit"), "cache_control": ("type", "ephemeral")}
 """The keys of a cache mark, OpenAI's and that of OpenRouter, and the constant each object holds."""
-_TTLS = ("30m", "12h")
-"""The lifetimes `prompt_cache_breakpoint` takes (`ChatCompletionContentPartTextParam` in the SDK)."""
 
 
 def decode_part(item: JSON, path: str) -> Part:
@@ -97,7 +96,7 @@ def encode_cache(mark: CacheMark | None, where: str, crossing: EncodeContext) ->
     if not crossing.target.cache_marks:
         crossing.losses.dropped(where, "cache", "the server decides what it caches")
         return {}
-    if mark.ttl is not None and mark.ttl not in _TTLS:
+    if mark.ttl is not None and mark.ttl not in CACHE_TTLS:
         crossing.losses.approximated(where, "cache.ttl", "the server's default lifetime")
         return {"prompt_cache_breakpoint": {"mode": "explicit"}}
     return {"prompt_cache_breakpoint": {"mode": "explicit"} | ({} if mark.ttl is None else {"ttl": mark.ttl})}

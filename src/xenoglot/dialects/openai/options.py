@@ -21,6 +21,14 @@ EFFORTS: Final[tuple[Effort, ...]] = ("none", *BUDGETS)
 _USER_LIMIT: Final = 64
 """The longest `user`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
 
+_UNMARKED: Final = "the server decides what it caches"
+
+_MODES: Final = ("implicit", "explicit")
+"""Whether the server sets a cache breakpoint of its own, or caches up to the breakpoints of the request alone."""
+
+CACHE_TTLS: Final = ("30m", "12h")
+"""The lifetimes of a cache breakpoint (`PromptCacheOptions.ttl` in the SDK)."""
+
 _SCHEMA_NAME: Final = "response"
 """The name of a schema that came without one: the dialects require it."""
 
@@ -44,6 +52,8 @@ def options(dialect: str, user: str) -> tuple[Field, ...]:
         Field("service_tier", "service_tier"),
         Field("store", "store", bool),
         Field("cache_key", "prompt_cache_key"),
+        Field("cache_retention", "prompt_cache_retention", write=_write_retention),
+        Field("moderation", "moderation", dict),
         Field(
             "user",
             ("safety_identifier", "user"),
@@ -79,23 +89,44 @@ def _write_user(user: str, _form: JSONObject, context: EncodeContext) -> str:
     return sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _write_retention(retention: str, _form: JSONObject, context: EncodeContext) -> JSON:
+    if context.home or context.target.cache_marks:
+        return retention
+    context.losses.dropped("$", "cache_retention", _UNMARKED)
+    return None
+
+
 def _cache(dialect: str) -> Field:
-    """Return the row of `prompt_cache_options`, as far as it requests the implicit breakpoint."""
+    """Return the row of `prompt_cache_options`: whether there is an implicit breakpoint, and how long all live.
+
+    Source: `PromptCacheOptions` in `openai/types/chat/completion_create_params.py` of the SDK.
+    """
 
     def read(reader: Reader, key: str, _form: JSONObject) -> CacheMark | None:
         value = reader.peek(key)
-        if not isinstance(value, dict) or value.get("mode") != "implicit":
+        if not isinstance(value, dict) or value.get("mode", _MODES[0]) not in _MODES:
             return None
         inner = Reader(reader.take(key, dict), reader.at(key))
-        inner.take("mode", str)
-        ttl = inner.take("ttl", str)
-        return CacheMark(ttl=ttl, extra=Extra(dialect=dialect, fields=inner.rest(), form={"options": True}))
+        mode, ttl = inner.take("mode", str), inner.take("ttl", str)
+        extra = Extra(dialect=dialect, fields=inner.rest(), form={"options": "bare" if mode is None else True})
+        return CacheMark(ttl=ttl, explicit=mode == _MODES[1], extra=extra)
 
     def write(cache: CacheMark, _form: JSONObject, context: EncodeContext) -> JSON:
         own = context.losses.carry(cache.extra, "$.cache", dialect)
-        if "options" not in form_of(cache.extra, dialect):
-            context.losses.dropped("$", "cache", "the server decides what it caches")
+        form = form_of(cache.extra, dialect)
+        if "options" not in form and not context.target.cache_marks:
+            context.losses.dropped("$", "cache", _UNMARKED)
             return None
-        return {"mode": "implicit", **({} if cache.ttl is None else {"ttl": cache.ttl}), **own}
+        mode = {} if form.get("options") == "bare" else {"mode": _MODES[cache.explicit]}
+        return {**mode, **_ttl(cache, context, known="options" in form), **own}
 
-    return Field("cache", "prompt_cache_options", read=read, write=write, values="object with `mode` `implicit`")
+    return Field("cache", "prompt_cache_options", read=read, write=write, values="object")
+
+
+def _ttl(cache: CacheMark, context: EncodeContext, *, known: bool) -> JSONObject:
+    if cache.ttl is None:
+        return {}
+    if known or cache.ttl in CACHE_TTLS:
+        return {"ttl": cache.ttl}
+    context.losses.approximated("$", "cache.ttl", "the server's default lifetime")
+    return {}

@@ -12,6 +12,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader, leave, left, need_object
 from xenoglot.codec.requests.checks import audio_format
+from xenoglot.dialects.openai.options import CACHE_TTLS
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.output_text import ITEM, decode_output_text, encode_output_text
 from xenoglot.model.content import (
@@ -43,8 +44,6 @@ TextKind = Literal["input_text", "output_text"]
 
 _TEXTS = ("input_text", "output_text", "text")
 _CACHE_KEY = "prompt_cache_breakpoint"
-_TTLS = ("30m", "12h")
-"""The lifetimes a breakpoint takes (`PromptCacheBreakpoint` in the SDK)."""
 
 
 def decode_part(item: JSON, path: str, usual: TextKind) -> Part:
@@ -149,7 +148,7 @@ def encode_cache(mark: CacheMark | None, where: str, crossing: EncodeContext) ->
         if not crossing.target.cache_marks:
             crossing.losses.dropped(where, "cache", "the server decides what it caches")
             return {}
-        if ttl is not None and ttl not in _TTLS:
+        if ttl is not None and ttl not in CACHE_TTLS:
             crossing.losses.approximated(where, "cache.ttl", "the server's default lifetime")
             ttl = None
     return {_CACHE_KEY: {"mode": "explicit", **({} if ttl is None else {"ttl": ttl}), **own}}

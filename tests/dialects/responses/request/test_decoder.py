@@ -136,7 +136,8 @@ def test_an_update_changes_the_request_and_goes_home_where_it_stood() -> None:
 def test_the_wish_to_cache() -> None:
     options = {"mode": "implicit", "ttl": "30m"}
     assert decode(prompt_cache_options=options).cache == CacheMark(ttl="30m", extra=own(options=True))
-    assert decode(prompt_cache_options={"mode": "explicit"}).cache is None
+    assert decode(prompt_cache_options={"mode": "explicit"}).cache == CacheMark(explicit=True, extra=own(options=True))
+    assert decode(prompt_cache_options={"mode": "later"}).cache is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from xenoglot.codec.fields import STATELESS, Field, Fields, FieldTexts, by_hand,
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.codec.requests.encode_context import EncodeContext, write_max_tokens
-from xenoglot.dialects.messages.extras import encode_cache, take_cache
+from xenoglot.dialects.messages.extras import NAME, encode_cache, take_cache
 from xenoglot.model.content import CacheMark
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling
@@ -66,6 +66,12 @@ def _write_tier(tier: str, _form: JSONObject, context: EncodeContext) -> JSON:
 
 
 def _write_cache(mark: CacheMark, _form: JSONObject, context: EncodeContext) -> JSON:
+    if mark.explicit:
+        context.losses.carry(mark.extra, "$.cache", NAME)
+        context.losses.emulated("$", "cache", "without a mark for the whole the server caches up to the marks inside")
+        if mark.ttl is not None:
+            context.losses.dropped("$", "cache.ttl", "each mark has a lifetime of its own")
+        return None
     return encode_cache(mark, "$.cache", context.losses, home=context.home)
 
 
