@@ -103,7 +103,7 @@ def test_what_cannot_be_said() -> None:
     assert items[2]["id"] == "fc_1_2"
     assert lost == [
         "$.candidates[0].content[0] audio approximated (written as its transcript)",
-        "$.candidates[0].content[1] image dropped (model output is text only in this dialect)",
+        "$.candidates[0].content[1] image dropped (only inline data can be written)",
         "$.candidates[0].content[2] y dropped (only messages has it)",
     ]
 

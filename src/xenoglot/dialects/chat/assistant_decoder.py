@@ -9,19 +9,21 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected, is_placeholder, leave, left, take_blanks, take_placeholders
+from xenoglot.codec.requests.encode_context import EncodeContext
+from xenoglot.codec.target import Target
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
-from xenoglot.dialects.chat.parts import decode_part
+from xenoglot.dialects.chat.parts import decode_part, encode_part
 from xenoglot.dialects.chat.reasoning import take_reasoning
 from xenoglot.dialects.chat.tool_calls import decode_call, decode_function_call
 from xenoglot.errors import WireError
-from xenoglot.model.content import Audio, Citation, Extra, Inline, Logprob, Refusal, Text
+from xenoglot.model.content import Audio, Citation, Extra, Image, Inline, Logprob, Refusal, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
 
 BLANKS = (
     "reasoning_content",
@@ -31,8 +33,12 @@ BLANKS = (
     "tool_calls",
     "annotations",
     "refusal",
+    "images",
 )
 """The fields that servers write although they are empty."""
+
+IMAGES = "images"
+"""The field of a message with the images that the model made; the form of each has its fields that are not shared."""
 
 
 def take_content(reader: Reader) -> tuple[list[Part], str]:
@@ -58,7 +64,7 @@ def take_content(reader: Reader) -> tuple[list[Part], str]:
 def decode_assistant(
     reader: Reader, derive: Callable[[int], str] | None, function_id: Callable[[], str]
 ) -> tuple[list[Part], JSONObject]:
-    """Take the parts of an assistant's message, in the order thoughts, words, refusal, sound, calls; and its form.
+    """Take the parts of an assistant's message, in the order thoughts, words, images, refusal, sound, calls; its form.
 
     `derive` gives the id of a call that has none, by position; without it such a call is an error. `function_id` gives
     that of a deprecated `function_call`.
@@ -70,6 +76,7 @@ def decode_assistant(
     parts = take_reasoning(reader)
     content, spelled = take_content(reader)
     parts += _cited(content, reader)
+    parts += take_images(reader)
     refusal = reader.take("refusal", str)
     if refusal is not None:
         parts.append(Refusal(text=refusal))
@@ -77,6 +84,41 @@ def decode_assistant(
         parts.append(decode_audio(audio))
     parts += _take_calls(reader, derive, function_id)
     return parts, {"blanks": blanks, "content": spelled}
+
+
+def take_images(reader: Reader) -> list[Part]:
+    """Take the images that the model made, OpenRouter's `images`; another value than a list of `image_url` remains.
+
+    Source: https://openrouter.ai/docs/guides/overview/multimodal/image-generation.
+    """
+    items = reader.peek(IMAGES)
+    if not isinstance(items, list) or not all(map(_is_image, items)):
+        return []
+    reader.take(IMAGES, list)
+    return [_decode_image(item, f"{reader.at(IMAGES)}[{index}]") for index, item in enumerate(items)]
+
+
+def _is_image(item: JSON) -> bool:
+    if not isinstance(item, dict) or item.get("type") != "image_url":
+        return False
+    inner = item.get("image_url")
+    return isinstance(inner, dict) and isinstance(inner.get("url"), str)
+
+
+def _decode_image(item: JSONObject, path: str) -> Part:
+    part = decode_part({key: value for key, value in item.items() if key != "index"}, path)
+    extra = (part.extra if isinstance(part, Image) else None) or Extra(dialect=NAME)
+    place = {"index": item["index"]} if "index" in item else {}
+    return replace(part, extra=replace(extra, form={**extra.form, IMAGES: place}))
+
+
+def encode_image(part: Image, place: int, where: str, losses: Losses) -> JSONObject | None:
+    """Return an image that the model made, the one at `place`; `None` (and a loss) if its bytes are elsewhere."""
+    encoded = encode_part(part, where, EncodeContext(losses, Target(), home=False))
+    if encoded is None:
+        return None
+    beside: JSONObject = form_of(part.extra, NAME).get(IMAGES, {"index": place})
+    return {**encoded, **beside}
 
 
 def take_annotations(reader: Reader) -> tuple[Citation, ...]:

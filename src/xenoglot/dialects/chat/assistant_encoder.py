@@ -10,13 +10,13 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.target import Target
-from xenoglot.dialects.chat.assistant_decoder import encode_annotation, encode_audio
+from xenoglot.dialects.chat.assistant_decoder import IMAGES, encode_annotation, encode_audio, encode_image
 from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.parts import encode_opaque, encode_part
 from xenoglot.dialects.chat.reasoning import answer_fields, list_of
 from xenoglot.dialects.chat.signatures import carry_unsigned, message_signature, with_signature
 from xenoglot.dialects.chat.tool_calls import NO_ARGUMENTS, encode_call, encode_function_call
-from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, Image, Opaque, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,20 +27,25 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Candidate
 
 
+NO_PLACE = "an answer holds text, images, sound and tool calls only"
+
 _WORDS = 1
-_RANKS = {Reasoning: 0, Refusal: 2, Audio: 3, ToolCall: 4}
+_RANKS = {Reasoning: 0, Image: 2, Refusal: 3, Audio: 4, ToolCall: 5}
 """The order in which the parts of an assistant's turn are read from its fields."""
 
 
 class AssistantFields:
     """The parts of an assistant message, grouped by field, each with its path."""
 
-    __slots__ = ("audio", "calls", "refusals", "thoughts", "words")
+    __slots__ = ("_answer", "audio", "calls", "images", "refusals", "thoughts", "words")
 
-    def __init__(self, parts: Iterable[Part], where: str) -> None:
+    def __init__(self, parts: Iterable[Part], where: str, *, answer: bool = False) -> None:
+        self._answer = answer
+        """Whether images and sound of other dialects are the model's own too."""
         self.thoughts: list[tuple[str, Reasoning | Opaque]] = []
         self.words: list[tuple[str, Part]] = []
         self.refusals: list[tuple[str, Refusal]] = []
+        self.images: list[tuple[str, Image]] = []
         self.audio: list[tuple[str, Audio]] = []
         self.calls: list[tuple[str, ToolCall | Opaque]] = []
         for index, part in enumerate(parts):
@@ -58,8 +63,10 @@ class AssistantFields:
                 self.calls.append((where, part))
             case Refusal() if "part" not in form_of(part.extra, NAME):
                 self.refusals.append((where, part))
-            case Audio(source=source) if part.id is not None or source is None:
+            case Audio(source=source) if self._answer or part.id is not None or source is None:
                 self.audio.append((where, part))
+            case Image() if self._answer or IMAGES in form_of(part.extra, NAME):
+                self.images.append((where, part))
             case _:
                 self.words.append((where, part))
 
@@ -67,7 +74,7 @@ class AssistantFields:
 def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: bool) -> JSONObject:
     """Return the message of an answer without its role; its calls in the deprecated form where `legacy`."""
     form = form_of(candidate.extra, NAME)
-    parts = AssistantFields(candidate.content, where)
+    parts = AssistantFields(candidate.content, where, answer=form.get("content") != "parts")
     finish = candidate.finish
     if finish is None or finish.dialect != NAME:
         note_order(candidate.content, where, losses)
@@ -79,8 +86,11 @@ def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: 
     if refusal and finish is not None and finish.explanation is not None:
         losses.dropped(f"{where}.finish", "explanation", "the model's own words are the `refusal`")
     message |= _annotations(parts, losses)
+    message |= images_field(parts, losses)
     for at, audio in parts.audio:
         message["audio"] = encode_audio(audio, at, losses)
+        if finish is None or finish.dialect != NAME:  # the schema requires them
+            message["audio"] = {"id": "", "expires_at": 0, "transcript": "", **message["audio"]}
     message |= _legacy_call(parts, losses) if legacy else _calls(parts, losses)
     return {key: value for key, value in form.get("blanks", {}).items() if key not in message} | message
 
@@ -104,6 +114,13 @@ def note_order(parts: Iterable[Part], where: str, losses: Losses) -> None:
     ranks = [_RANKS.get(type(part), _WORDS) for part in parts]
     if ranks != sorted(ranks):
         losses.approximated(where, "order", "thoughts come first, calls last")
+
+
+def images_field(parts: AssistantFields, losses: Losses) -> JSONObject:
+    """Return the `images` of a message."""
+    encoded = [encode_image(part, place, at, losses) for place, (at, part) in enumerate(parts.images)]
+    images = [item for item in encoded if item is not None]
+    return {IMAGES: images} if images else {}
 
 
 def refusal_field(parts: AssistantFields) -> JSONObject:
@@ -172,7 +189,7 @@ def _text(part: Part, where: str, crossing: EncodeContext) -> str | None:
     if isinstance(part, Opaque) and part.dialect != NAME:
         encoded = encode_opaque(part, where, crossing)
         return None if encoded is None else part.text
-    crossing.losses.dropped(where, name_of(part), "an answer holds text and tool calls only")
+    crossing.losses.dropped(where, name_of(part), NO_PLACE)
     return None
 
 

@@ -26,6 +26,7 @@ from xenoglot.model.content import (
     Extra,
     File,
     Image,
+    Inline,
     Opaque,
     Part,
     Reasoning,
@@ -41,7 +42,17 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
 
-PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc", CALL: "tsc"}
+IMAGE = "image_generation_call"
+"""The item of an image that was generated."""
+
+PREFIXES = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    CALL: "tsc",
+    IMAGE: "ig",
+}
 """How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""
 
 _SAID = (Text, Refusal, Image, Audio, File)
@@ -119,6 +130,8 @@ class ItemEncoder:
                 return None
             case Opaque() if not _is_said(part):
                 return part.data  # type: ignore[no-any-return]
+            case Image() if self._answer and is_generated(part):
+                return self._image(part, where)
             case _:
                 return self._message(parts, wheres)
 
@@ -145,6 +158,15 @@ class ItemEncoder:
             return contents
         encoded = encode_said(part, where, self._crossing, answer=self._answer)
         return [] if encoded is None else [encoded]
+
+    def _image(self, part: Image, where: str) -> JSONObject | None:
+        """Return an image of another dialect as the result of a tool that makes images (`ImageGenerationCall`)."""
+        if not isinstance(part.source, Inline):
+            self._losses.dropped(where, "image", "only inline data can be written")
+            return None
+        self._losses.emulated(where, "image", f"written as an item `{IMAGE}`")
+        own_fields(part.extra, where, self._losses)
+        return {"type": IMAGE, "result": part.source.data}
 
     def _mark(self, part: Part) -> JSONObject:
         """Return what is kept of the item that begins with `part`; empty if it is a stranger's."""
@@ -241,7 +263,12 @@ def _is_said(part: Part) -> bool:
     """Whether a part is a content of a message, as opposed to an item."""
     if isinstance(part, Opaque):
         return part.dialect != NAME or is_message(part)
-    return isinstance(part, _SAID)
+    return isinstance(part, _SAID) and not is_generated(part)
+
+
+def is_generated(part: Part) -> bool:
+    """Whether a part is an image of another dialect: here a message holds none that the model made."""
+    return isinstance(part, Image) and (part.extra is None or part.extra.dialect != NAME)
 
 
 def is_message(part: Opaque) -> bool:

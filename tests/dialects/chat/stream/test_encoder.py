@@ -4,7 +4,7 @@ import pytest
 
 from tests.dialects.chat.wire import HEAD, chunk, written
 from xenoglot.dialects.chat import CHAT
-from xenoglot.model.content import Citation, Image, Opaque, Origin, Reasoning, Refusal, Remote, Text, ToolCall
+from xenoglot.model.content import Citation, File, Image, Opaque, Origin, Reasoning, Refusal, Remote, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     BlockEnded,
@@ -33,7 +33,7 @@ CALLS = Finished(finish=Finish(reason="tool_calls"))
 DONE = "[DONE]"
 
 
-def block(part: Text | Reasoning | Refusal | ToolCall | Opaque | Image, *deltas: Event) -> list[Event]:
+def block(part: Text | Reasoning | Refusal | ToolCall | Opaque | Image | File, *deltas: Event) -> list[Event]:
     return [BlockStarted(part=part), *deltas, BlockEnded()]
 
 
@@ -186,9 +186,19 @@ WORDS = block(Text(text=""), TextDelta(text="Hi"))
         ),
         pytest.param(
             [*block(Image(source=Remote(url="u"))), STOP],
-            [chunk({"content": ""}), chunk({}, "stop")],
-            ["$.candidates[0].content[0] image dropped (an answer holds text and tool calls only)"],
+            [
+                chunk({"images": [{"type": "image_url", "image_url": {"url": "u"}, "index": 0}]}),
+                chunk({"content": ""}),
+                chunk({}, "stop"),
+            ],
+            [],
             id="picture",
+        ),
+        pytest.param(
+            [*block(File(source=Remote(url="u"))), STOP],
+            [chunk({"content": ""}), chunk({}, "stop")],
+            ["$.candidates[0].content[0] file dropped (an answer holds text, images, sound and tool calls only)"],
+            id="document",
         ),
         pytest.param(
             [Ping(), *WORDS, STOP], [": ping", chunk({"content": "Hi"}), chunk({}, "stop")], [], id="pitfall-107-ping"

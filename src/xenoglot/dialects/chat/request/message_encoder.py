@@ -11,7 +11,14 @@ from xenoglot.codec.opaque import name_of
 from xenoglot.codec.requests.call_ids import Pairing, paired
 from xenoglot.codec.requests.names import fit
 from xenoglot.dialects.chat.assistant_decoder import encode_audio
-from xenoglot.dialects.chat.assistant_encoder import AssistantFields, call_item, complete, note_order, refusal_field
+from xenoglot.dialects.chat.assistant_encoder import (
+    AssistantFields,
+    call_item,
+    complete,
+    images_field,
+    note_order,
+    refusal_field,
+)
 from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.fast.frequent_shapes import write_plain
 from xenoglot.dialects.chat.parts import encode_part
@@ -198,6 +205,7 @@ class MessageEncoder:
         for at, refusal in parts.refusals:
             if not refusal.text:
                 self._losses.dropped(at, "refusal", "it says nothing")
+        fields |= images_field(parts, self._losses)
         for at, audio in parts.audio:
             fields["audio"] = encode_audio(audio, at, self._losses)
         fields |= self._calls(parts)

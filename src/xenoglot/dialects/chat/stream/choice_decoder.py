@@ -10,7 +10,7 @@ from xenoglot.codec.blocks import Blocks
 from xenoglot.codec.framing.event_template import TemplateHint
 from xenoglot.codec.loss import TOLERATED
 from xenoglot.codec.reader import Reader, expected, leave, take_placeholders
-from xenoglot.dialects.chat.assistant_decoder import decode_audio, decode_logprobs, take_annotations
+from xenoglot.dialects.chat.assistant_decoder import decode_audio, decode_logprobs, take_annotations, take_images
 from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.finish import decode_finish, take_stop
 from xenoglot.dialects.chat.parts import ODD_TEXTS, as_written_by_models, decode_part
@@ -77,6 +77,7 @@ class ChoiceDecoder:
         "_calls",
         "_fields",
         "_form",
+        "_images",
         "_index",
         "_logprobs",
         "_nulls",
@@ -103,6 +104,7 @@ class ChoiceDecoder:
         self._raw: str | None = None
         self._stop: str | None = None
         self._refused = self._assumed = False
+        self._images = 0
         self._logprobs: dict[str, tuple[Logprob, ...]] = {}  # of the chunk at hand
 
     @property
@@ -226,6 +228,10 @@ class ChoiceDecoder:
             events += self._blocks.grow("refusal", refused, _REFUSAL)
         for citation in take_annotations(delta):
             events += self._blocks.grow("text", CitationDelta(citation=citation, candidate=self._index), _TEXT)
+        for image in take_images(delta) if "images" in delta else ():
+            self._images += 1
+            events += self._blocks.open(("image", self._images), image)
+            self._said.add("images")
         return events
 
     def _part(self, item: JSON, path: str) -> list[Event]:

@@ -9,8 +9,8 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import left
-from xenoglot.dialects.chat.assistant_decoder import encode_annotation, encode_logprobs
-from xenoglot.dialects.chat.assistant_encoder import note_explanation, note_order
+from xenoglot.dialects.chat.assistant_decoder import IMAGES, encode_annotation, encode_image, encode_logprobs
+from xenoglot.dialects.chat.assistant_encoder import NO_PLACE, note_explanation, note_order
 from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.finish import encode_finish, matched_stop
 from xenoglot.dialects.chat.reasoning import list_of
@@ -23,7 +23,7 @@ from xenoglot.dialects.chat.stream.block_encoder import (
     ReasoningBlock,
     TextBlock,
 )
-from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, Image, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Finished, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class ChoiceEncoder:
         self._begun: list[Part] = []
         self._calls = 0
         self._thoughts = 0
+        self._images = 0
         self._length = 0  # characters of `content` so far
         self._annotations: list[JSONObject] = []
         self._annotated = 0
@@ -125,21 +126,31 @@ class ChoiceEncoder:
         return [*before, *self._deltas(self._block.begin())]
 
     def _open(self, part: Part, where: str) -> Block:
+        block = Block()
         match part:
             case Text() | Refusal():
                 carry_unsigned(part, where, self._losses)
-                return TextBlock(part)
+                block = TextBlock(part)
             case Reasoning():
-                return ReasoningBlock(part, where, self._thoughts, self._losses)
+                block = ReasoningBlock(part, where, self._thoughts, self._losses)
             case ToolCall():
-                return self._call(part, where)
+                block = self._call(part, where)
             case Audio():
-                return AudioBlock(part, where, self._losses)
+                block = AudioBlock(part, where, self._losses)
+            case Image():
+                block = self._image(part, where)
             case Opaque():
-                return self._opaque(part, where)
+                block = self._opaque(part, where)
             case _:
-                self._losses.dropped(where, name_of(part), "an answer holds text and tool calls only")
-                return Block()
+                self._losses.dropped(where, name_of(part), NO_PLACE)
+        return block
+
+    def _image(self, part: Image, where: str) -> Block:
+        encoded = encode_image(part, self._images, where, self._losses)
+        if encoded is None:
+            return Block()
+        self._images += 1
+        return Block([{IMAGES: [encoded]}])
 
     def _call(self, part: ToolCall, where: str) -> Block:
         if self._legacy and self._calls:

@@ -16,7 +16,7 @@ from xenoglot.dialects.llama_stack.errors import encode_stream_error
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields
 from xenoglot.dialects.llama_stack.finish import encode_finish
 from xenoglot.dialects.llama_stack.logprobs import encode_logprobs
-from xenoglot.dialects.llama_stack.parts import encode_item
+from xenoglot.dialects.llama_stack.parts import encode_item, media_type
 from xenoglot.dialects.llama_stack.response_text import WHERE, answer_text, note_unsaid
 from xenoglot.dialects.llama_stack.stream.decoder import ENDED_EARLY, failed
 from xenoglot.dialects.llama_stack.tool_calls import encode_call, is_parsed
@@ -287,6 +287,8 @@ class _Picture(Block):
     def _whole(self, part: Part) -> Sequence[ServerSentEvent]:
         if isinstance(part, Image) and isinstance(part.source, Inline):
             encode_item(part, self._where, self._losses)  # which says what is lost of it
+            if part.source.media_type not in (None, media_type(part.source.data)):
+                self._losses.approximated(self._where, "source", "a stream holds the bytes of an image alone")
             return (_event("progress", {"type": "image", "image": part.source.data}),)
         self._losses.dropped(self._where, "image", "a stream holds the bytes of an image only")
         return ()

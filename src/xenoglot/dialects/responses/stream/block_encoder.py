@@ -10,7 +10,7 @@ from xenoglot.codec.loss import Losses, form_of
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.extras import NAME
-from xenoglot.dialects.responses.item_encoder import encode_item, is_message, item_id
+from xenoglot.dialects.responses.item_encoder import IMAGE, encode_item, is_generated, is_message, item_id
 from xenoglot.dialects.responses.output_text import encode_annotation, encode_logprobs
 from xenoglot.dialects.responses.parts import encode_said
 from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder, missing
@@ -235,6 +235,17 @@ class CallBlock(Block):
         return [*events, self.place.event(f"{self._kind}.done", **named, **{self._key: text})]
 
 
+class ImageBlock(Block):
+    """An image that the model made: a separate item, with the events of a tool that makes one."""
+
+    def begin(self) -> list[ServerSentEvent]:
+        """Return the event of the start; none where the image cannot be written."""
+        return [self.place.event(f"{IMAGE}.in_progress")] if self.place.item_id else []
+
+    def _finish(self, part: Part) -> list[ServerSentEvent]:  # noqa: ARG002  the item has the image
+        return [self.place.event(f"{IMAGE}.completed")] if self.place.item_id else []
+
+
 class ReasoningBlock(Block):
     """A `Reasoning`: a separate item; its text is a content, each of its summaries a part (pitfall-112)."""
 
@@ -342,7 +353,7 @@ def is_content(part: Part) -> bool:
     """Whether `part` is a content of a message, if anything; any other is an item of its own."""
     if isinstance(part, Opaque) and part.dialect == NAME:
         return is_message(part)
-    return not isinstance(part, (Reasoning, ToolCall, ToolResult))
+    return not (isinstance(part, (Reasoning, ToolCall, ToolResult)) or is_generated(part))
 
 
 def unsaid(part: Part) -> Part:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.item_decoder import BODIES
-from xenoglot.dialects.responses.item_encoder import begins_item, encode_item
+from xenoglot.dialects.responses.item_encoder import IMAGE, begins_item, encode_item
 from xenoglot.dialects.responses.response import WHERE
 from xenoglot.dialects.responses.stream.block_encoder import (
     Block,
     CallBlock,
     ContentBlock,
+    ImageBlock,
     ItemContext,
     ReasoningBlock,
     TextBlock,
@@ -25,7 +26,7 @@ from xenoglot.dialects.responses.stream.block_encoder import (
     unsaid,
 )
 from xenoglot.dialects.responses.tool_search import CALL, is_search
-from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Image, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
     from xenoglot.codec.framing.sse import ServerSentEvent
@@ -152,6 +153,8 @@ class ItemStreamEncoder:
                 return CallBlock(part, place, where)
             case Reasoning():
                 return ReasoningBlock(part, place, where)
+            case Image() if not is_content(part):
+                return ImageBlock(part, place, where)
             case _ if is_content(part):
                 return ContentBlock(part, place, where)
             case _:
@@ -174,6 +177,8 @@ def _opening(item: JSONObject) -> JSONObject:
             bare["summary"] = []
         case "function_call" | "custom_tool_call" as kind:
             bare[BODIES[kind]] = ""
+        case kind if kind == IMAGE:
+            bare["result"] = None
         case kind if kind == CALL:
             bare["arguments"] = {}
         case _:
