@@ -87,6 +87,7 @@ SINGLE = {
     "cache_key": "cache key",
     "cache_retention": "cache retention",
     "moderation": "moderation",
+    "media": "media of the answer",
 }
 FINISHES: tuple[FinishReason, ...] = (
     "stop",

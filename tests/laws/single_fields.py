@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from xenoglot.model.content import CacheMark, Opaque, Text
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import (
+    MediaOutput,
     Message,
     OutputFormat,
     Prompt,
@@ -37,6 +38,7 @@ VALUES: Mapping[Hint, tuple[object, ...]] = {
     dict[str, Any]: ({"x": "y"},),
     Any: (SCHEMA,),
     CacheMark: (CacheMark(),),
+    MediaOutput: (MediaOutput(modalities=("text", "image")),),
     OutputFormat: (
         OutputFormat(kind="text"),
         OutputFormat(kind="json"),

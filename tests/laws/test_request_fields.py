@@ -137,6 +137,7 @@ NEUTRAL: dict[str, dict[str, str]] = {
         r"\.store=false": "nothing is stored where the dialect stores nothing",
         r"\.generationConfig\.candidateCount=1": "one is the default",
         r"\.generationConfig\.responseLogprobs=false": "the default",
+        r"\.generationConfig\.responseModalities=.*TEXT.*": "text is what every answer is made of",
         r".*\.functionCall\.willContinue=.*": "a call in a history ends where its parts end",
     },
     "messages": {

@@ -26,7 +26,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Text
 from xenoglot.model.fold import unfold
 from xenoglot.model.json import JSON
-from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
+from xenoglot.model.request import MediaOutput, Message, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 
 HI = Request(model="m", messages=(Message(role="user", content=(Text(text="Hi"),)),))
@@ -53,6 +53,9 @@ PLACES = {
         Thinking(),
         lambda value: HI if value == Thinking() else replace(HI, thinking=value),
         {"display": ("omitted", "summarized"), "summary": ("auto", "detailed")},
+    ),
+    "MediaOutput": Place(
+        "$.media", MediaOutput(), lambda value: HI if value == MediaOutput() else replace(HI, media=value)
     ),
     "Tool": Place(
         "$.tools[0]", Tool(name="f", parameters=SCHEMA), lambda value: replace(HI, tools=(value,)), {"kind": ()}

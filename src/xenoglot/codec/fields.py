@@ -27,6 +27,7 @@ from xenoglot.codec.requests.checks import between
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject
+from xenoglot.model.request import MediaOutput
 
 NO_FIELD: Final = "the dialect has no such field"
 
@@ -44,10 +45,12 @@ CORE: Final = (
 )
 """The fields of a `Request` that every encoder and backend handles: written, refused or reported part by part."""
 
-NEUTRAL: Final[Mapping[str, JSON]] = MappingProxyType({"user": "", "metadata": {}, "verbosity": "", "cache_key": ""})
+NEUTRAL: Final[Mapping[str, Any]] = MappingProxyType(
+    {"user": "", "metadata": {}, "verbosity": "", "cache_key": "", "media": MediaOutput(modalities=("text",))}
+)
 """Values of fields of a `Request` that request nothing: some clients send all their defaults."""
 
-STATELESS: Final[Mapping[str, JSON]] = MappingProxyType({**NEUTRAL, "store": False})
+STATELESS: Final[Mapping[str, Any]] = MappingProxyType({**NEUTRAL, "store": False})
 """The same for a server that stores nothing anyway."""
 
 Read: TypeAlias = Callable[[Reader, str, JSONObject], JSON]

@@ -203,6 +203,34 @@ class Thinking(Struct, frozen=True, kw_only=True):
     __repr__ = short_repr
 
 
+class MediaOutput(Struct, frozen=True, kw_only=True):
+    """Which media the answer may be made of, and in which form.
+
+    Args:
+        modalities: `"text"`, `"image"` and `"audio"`, of which the answer may be. Empty: the model's default.
+        voice: The name of the voice, in the provider's words (`"alloy"`, `"Kore"`).
+        audio_format: The format of the sound: `"wav"`, `"mp3"`, `"flac"`, `"opus"`, `"aac"` or `"pcm16"`.
+        aspect_ratio: Width to height of images, like `"16:9"`.
+        image_size: The size of images: `"1K"`, `"2K"` or `"4K"`.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> import xenoglot
+        >>> from xenoglot.model.request import MediaOutput
+        >>> message = xenoglot.Message(role="user", content=(xenoglot.Text(text="Draw a cat."),))
+        >>> drawing = xenoglot.Request(model="m", messages=(message,), media=MediaOutput(modalities=("text", "image")))
+    """
+
+    modalities: tuple[str, ...] = ()
+    voice: str | None = None
+    audio_format: str | None = None
+    aspect_ratio: str | None = None
+    image_size: str | None = None
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
 class Prompt(Struct, frozen=True, kw_only=True):
     """Texts to be continued as they stand, without turns and templates; each is answered on its own, `n` times.
 
@@ -234,6 +262,7 @@ class Request(Struct, frozen=True, kw_only=True):
         sampling: Limits and randomness, like `max_tokens` and `temperature`.
         output: The form of the answer.
         thinking: How much to reason.
+        media: Which media the answer may be made of.
         stream: Whether the answer is streamed. Default: `False`.
         stream_usage: Whether to request token counts at the end of a stream, in dialects where that is optional.
         cache: Marks the whole prompt for the provider's cache.
@@ -255,6 +284,7 @@ class Request(Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     output: OutputFormat | None = None
     thinking: Thinking | None = None
+    media: MediaOutput | None = None
     verbosity: str | None = None
     stream: bool = False
     stream_usage: bool | None = None

@@ -12,6 +12,7 @@ from xenoglot.dialects.chat.assistant_decoder import decode_assistant, take_cont
 from xenoglot.dialects.chat.extras import NAME, extra_of
 from xenoglot.dialects.chat.fast.frequent_shapes import plain_message
 from xenoglot.dialects.chat.request.fields import BUDGET, REASONING, REQUEST, SAMPLING, TOOL_ERROR
+from xenoglot.dialects.chat.request.media_output import KEYS, take_media
 from xenoglot.dialects.chat.tools import decode_choice, decode_function_call, decode_functions, decode_tools
 from xenoglot.dialects.openai.options import EFFORTS
 from xenoglot.dialects.openai.sampling import take_stream_options
@@ -139,6 +140,7 @@ def decode_request(body: JSON) -> Request:
     left = reader.rest()
     tools, choice, parallel = ((), None, None) if _TOOLS.isdisjoint(left) else _decode_tooling(reader, form)
     thinking = None if _THINKING.isdisjoint(left) else _decode_thinking(reader, form)
+    media = None if KEYS.isdisjoint(left) else take_media(reader, form)
     stream_usage = take_stream_options(reader, form) if "stream_options" in left else None
     stream = reader.take("stream", bool)
     if stream is False:
@@ -152,6 +154,7 @@ def decode_request(body: JSON) -> Request:
         parallel_tool_calls=parallel,
         sampling=sampling,
         thinking=thinking,
+        media=media,
         stream=stream is True,
         stream_usage=stream_usage,
         extra=Extra(dialect=NAME, fields=left, form=form),

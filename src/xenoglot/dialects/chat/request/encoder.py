@@ -13,6 +13,7 @@ from xenoglot.codec.requests.encode_context import EncodeContext, came_from, sta
 from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.reasoning_effort import encode_thinking
 from xenoglot.dialects.chat.request.fields import REQUEST, SAMPLING
+from xenoglot.dialects.chat.request.media_output import encode_media, with_sound
 from xenoglot.dialects.chat.request.message_encoder import MessageEncoder
 from xenoglot.dialects.chat.tools import (
     encode_choice,
@@ -51,6 +52,9 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     SAMPLING.write(request.sampling, body, form, crossing)
     if request.thinking is not None:
         body |= encode_thinking(request.thinking, request.sampling.max_tokens, form, crossing)
+    if request.media is not None:
+        media = encode_media(request.media, form, own, crossing)
+        body |= media if home else with_sound(media, request.media, crossing, stream=request.stream)
     REQUEST.write(request, body, form, crossing)
     if request.previous is not None:
         raise stateless(request)

@@ -87,6 +87,7 @@ REQUEST: Final = Fields(
         by_hand("tool_choice", "tool_choice", "function_call", values="word or object"),
         by_hand("parallel_tool_calls", "parallel_tool_calls", values="boolean"),
         by_hand("thinking", "reasoning_effort", "reasoning", "thinking", values="word or object"),
+        by_hand("media", "modalities", "audio", "image_config", values="list, objects"),
         by_hand("stream", "stream", values="boolean"),
         by_hand("stream_usage", "stream_options", values="object with `include_usage`"),
         Field("output", "response_format", read=take_output, write=write_output, values="object"),

@@ -57,6 +57,7 @@ def _decoded(body: JSONObject, form: JSONObject) -> Request:
         sampling=generation.sampling,
         output=generation.output,
         thinking=generation.thinking,
+        media=generation.media,
         stream=_take_stream(reader, form),
         **REQUEST.read(reader, form),
         extra=Extra(dialect=NAME, fields=reader.rest(), form=form),

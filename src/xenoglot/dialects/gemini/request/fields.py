@@ -97,6 +97,13 @@ REQUEST: Final = Fields(
             "generationConfig.responseJsonSchema",
             values="media type, schema",
         ),
+        by_hand(
+            "media",
+            "generationConfig.responseModalities",
+            "generationConfig.speechConfig",
+            "generationConfig.imageConfig",
+            values="list, objects",
+        ),
         by_hand("stream", "stream", values="boolean", note="in the URL"),
         Field("previous", "cachedContent", read=take_previous),
         Field("store", "store", bool),

@@ -11,9 +11,10 @@ from xenoglot.codec.loss import form_of
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.reasoning_effort import encode_thinking, take_thinking
 from xenoglot.dialects.gemini.request.fields import OUTPUT, SAMPLING
+from xenoglot.dialects.gemini.request.media_output import KEYS, encode_media, take_media
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra
-from xenoglot.model.request import OutputFormat, Sampling, Thinking
+from xenoglot.model.request import MediaOutput, OutputFormat, Sampling, Thinking
 
 if TYPE_CHECKING:
     from xenoglot.codec.reader import Reader
@@ -33,6 +34,7 @@ class Generation(NamedTuple):
     sampling: Sampling = Sampling()
     output: OutputFormat | None = None
     thinking: Thinking | None = None
+    media: MediaOutput | None = None
 
 
 def take_generation(reader: Reader, form: JSONObject) -> Generation:
@@ -44,6 +46,7 @@ def take_generation(reader: Reader, form: JSONObject) -> Generation:
         sampling=Sampling(**SAMPLING.read(config, form)),
         output=_take_output(config),
         thinking=take_thinking(config),
+        media=None if KEYS.isdisjoint(config.rest()) else take_media(config, form),
     )
     keep(reader, KEY, config, form, said=generation != Generation())
     return generation
@@ -73,6 +76,8 @@ def encode_generation(request: Request, crossing: EncodeContext) -> JSONObject:
     SAMPLING.write(request.sampling, config, form_of(request.extra, NAME), crossing)
     if request.output is not None:
         config |= _output(request.output, crossing)
+    if request.media is not None:
+        config |= encode_media(request.media, form_of(request.extra, NAME), crossing)
     max_tokens = config.get("maxOutputTokens")
     config |= encode_thinking(request.thinking, crossing.losses, crossing.target, max_tokens=max_tokens)
     return {KEY: config} if config else {}

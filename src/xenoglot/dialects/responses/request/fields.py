@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from xenoglot.codec.fields import Field, Fields, NestedFields, by_hand, words
+from xenoglot.codec.fields import NEUTRAL, Field, Fields, NestedFields, by_hand, words
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
@@ -106,4 +106,5 @@ REQUEST: Final = Fields(
         "prompt",
         "stream_usage",
     ),
+    neutral={"media": NEUTRAL["media"]},
 )
