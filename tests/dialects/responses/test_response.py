@@ -100,7 +100,7 @@ def test_the_own_words_of_a_request_are_told_again() -> None:
         "conversation": {"id": "conv_1"},
         "text": {"format": {"type": "text"}, "verbosity": "low"},
         "tools": [
-            {"type": "function", "name": "f", "parameters": None, "strict": True},
+            {"type": "function", "name": "f", "description": None, "parameters": None, "strict": True},
             {"type": "web_search"},
         ],
     }

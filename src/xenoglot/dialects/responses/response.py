@@ -67,8 +67,11 @@ OPTIONAL = frozenset({"conversation", "prompt", "prompt_cache_options", "prompt_
 
 ECHOED = frozenset(DEFAULTS) | OPTIONAL
 
-_TOOL: JSONObject = {"parameters": None, "strict": True}
+_TOOL: JSONObject = {"description": None, "parameters": None, "strict": True}
 """Required fields of a function in an answer; `strict` is true if the request does not set it (pitfall-65)."""
+
+_SCHEMA: JSONObject = {"description": None}
+"""Required fields of a `text.format` of `json_schema` in an answer; OpenAI writes null there, too."""
 
 
 def echo_of(request: Request) -> JSONObject:
@@ -81,6 +84,7 @@ def echo_of(request: Request) -> JSONObject:
             echo[key] = DEFAULTS[key] | echo[key]
     if isinstance(said.get("conversation"), str):
         echo["conversation"] = {"id": said["conversation"]}
+    echo["text"] = _whole_text(echo["text"])
     if isinstance(echo["tools"], list):
         echo["tools"] = [_whole(tool) for tool in echo["tools"]]
     return echo
@@ -104,6 +108,13 @@ def _leading(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 def _whole(tool: JSON) -> JSON:
     return _TOOL | tool if isinstance(tool, dict) and tool.get("type") == "function" else tool
+
+
+def _whole_text(text: JSON) -> JSON:
+    form = text.get("format") if isinstance(text, dict) else None
+    if not isinstance(form, dict) or form.get("type") != "json_schema":
+        return text
+    return {**text, "format": _SCHEMA | form}
 
 
 WHERE = "$.candidates[0]"
