@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types language docs docs-artefacts docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean docs-site docs-images
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive compliance check format lint types language docs docs-artefacts docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean docs-site docs-images
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -45,6 +45,16 @@ test-shortcuts-off: install-dev weights  ## the tests of whatever has a shortcut
 
 drive: install-dev weights $(VENV)/clients.stamp  ## Codex, Claude Code and lm-evaluation-harness at work through a gateway, see drive/README.md
 	@$(BIN)/python -m pytest drive $(ARGS)
+
+compliance: install-dev weights $(VENV)/compliance.stamp  ## the published tests of Open Responses, over every dialect and the embedded model
+	@$(BIN)/python -m drive.compliance $(ARGS)
+
+$(VENV)/compliance.stamp: drive/compliance/package-lock.json
+	@command -v npm >/dev/null || { echo "Bun, on which the tests of Open Responses run, needs npm: drive/README.md"; exit 1; }
+	@mkdir -p $(VENV)/compliance
+	@cp drive/compliance/package.json drive/compliance/package-lock.json $(VENV)/compliance/
+	@cd $(VENV)/compliance && npm ci --no-audit --no-fund --silent
+	@touch $@
 
 $(VENV)/clients.stamp: requirements/clients.txt drive/package-lock.json
 	@echo "Installing the clients"

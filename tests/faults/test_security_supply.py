@@ -105,8 +105,9 @@ def test_r1_s20_installs_are_looked_for_wherever_a_command_may_stand() -> None:
 def test_r1_npm_installs_from_its_lock_alone() -> None:
     commands = re.findall(r"npm (\w+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert set(commands) <= {"ci"}
-    packages = json.loads((ROOT / "drive" / "package-lock.json").read_text(encoding="utf-8"))["packages"]
-    assert [name for name, package in packages.items() if name and "integrity" not in package] == []
+    for folder in ("drive", "drive/compliance"):
+        packages = json.loads((ROOT / folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+        assert [name for name, package in packages.items() if name and "integrity" not in package] == []
 
 
 def test_r3_s20_the_bill_of_materials_is_that_of_the_locks() -> None:

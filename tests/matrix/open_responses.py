@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
     from xenoglot.model.response import FinishReason
 
+TEXT_ONLY = ("completions", "llama_stack_completion", "ollama_generate")
+"""Dialects that continue a text: tools are emulated there."""
+
+REFUSED = {
+    ("completions", "image-input"): "holds text only, and no image",
+    ("llama_stack_completion", "image-input"): "holds text only, and no image",
+    ("ollama_generate", "assistant-phase"): "takes one prompt, and no conversation",
+    ("ollama_generate", "multi-turn"): "takes one prompt, and no conversation",
+}
+"""Dialect and case -> why an endpoint for one text cannot be asked at all."""
+
 USAGE = Usage(input_tokens=11, output_tokens=5)
 WRITTEN_CALL = '<tool_call>\n{"name": "NAME", "arguments": {"location": "Oslo"}}\n</tool_call>'
 """A call as a model of the family `hermes` writes it."""

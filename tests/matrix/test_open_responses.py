@@ -16,7 +16,7 @@ from msgspec.json import decode
 
 from tests.laws.responses_grammar import check_responses
 from tests.matrix.all_dialects_gateway import AllDialectsGateway
-from tests.matrix.open_responses import answer, post
+from tests.matrix.open_responses import REFUSED, TEXT_ONLY, answer, post
 from tests.oracles.test_open_responses import DOCUMENT, event_schemas
 from tests.oracles.test_schemas import check
 from xenoglot import dialect_registry as dialects
@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xenoglot.model.json import JSONObject
-
-TEXT_ONLY = ("completions", "llama_stack_completion", "ollama_generate")
-"""Dialects that continue a text: tools are emulated there."""
-
-REFUSED = {
-    ("completions", "image-input"): "holds text only, and no image",
-    ("llama_stack_completion", "image-input"): "holds text only, and no image",
-    ("ollama_generate", "assistant-phase"): "takes one prompt, and no conversation",
-    ("ollama_generate", "multi-turn"): "takes one prompt, and no conversation",
-}
-"""Dialect and case -> why an endpoint for one text cannot be asked at all."""
 
 
 class ComplianceCase(Struct, frozen=True):
