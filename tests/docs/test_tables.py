@@ -25,6 +25,7 @@ from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverride
 from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
 from xenoglot.gateway.config.local_models import Emulate
 from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
+from xenoglot.gateway.config.tools import settings as tools
 from xenoglot.gateway.endpoint import responses
 from xenoglot.gateway.observability.request_log import CACHE, COST, LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
@@ -83,7 +84,7 @@ def type_words(kind: Any) -> str:  # noqa: ANN401, PLR0911  a type; one for each
         return "table"
     if kind == tuple[Field, ...]:
         return "list of fields"
-    if kind == tuple[Reason, ...]:
+    if kind in (tuple[Reason, ...], tuple[content.HostedKind, ...]):
         return "list of words"
     if origin is tuple:
         return f"list of {type_words(arguments[0])}s"
@@ -129,6 +130,11 @@ KEYS = {
     "`[telemetry]`": keys(telemetry.TelemetrySettings),
     "`[log]`": keys(settings.LogSettings),
     "`[capture]`": keys(ledger.CaptureSettings),
+    "`[tools]`": keys(tools.HostedToolSettings, "web_search", "web_fetch", "code_execution", "mcp"),
+    "`[tools.web_search]`": keys(tools.SearchSettings),
+    "`[tools.web_fetch]`": keys(tools.PageSettings),
+    "`[tools.code_execution]`": keys(tools.CodeSettings),
+    "`[tools.mcp.servers.NAME]`": keys(tools.McpServerSettings),
     "`[[prices]]`": keys(ledger.PriceSettings),
     "`[[budgets]]`": keys(ledger.BudgetSettings),
     "`[cache]`": keys(settings.CacheSettings),

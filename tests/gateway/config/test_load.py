@@ -198,7 +198,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         pytest.param(
             {"zzz": 1},
             "zzz: unknown; expected one of server, keys, tenants, clients, upstreams, embedded, models, store, "
-            "batches, fetch, limits, ledger, prices, telemetry, budgets, log, hooks, cache, capture, on_loss",
+            "batches, fetch, limits, ledger, prices, telemetry, budgets, log, hooks, cache, capture, tools, on_loss",
             id="unknown-without-a-near-match",
         ),
         pytest.param(

@@ -96,6 +96,8 @@ from xenoglot.gateway.config.settings import (
 from xenoglot.gateway.config.targets import ModelTarget, check_defaults, check_target
 from xenoglot.gateway.config.telemetry import TelemetrySettings, check_telemetry
 from xenoglot.gateway.config.tenants import Tenant, check_tenants, wanted
+from xenoglot.gateway.config.tools.checks import check_hosted_tools, tool_variables
+from xenoglot.gateway.config.tools.settings import HostedToolSettings
 from xenoglot.hooks.hook import HookSettings
 from xenoglot.store.location import OFF, location_problem
 
@@ -130,6 +132,7 @@ class Config(Struct, frozen=True, kw_only=True):
     hooks: tuple[HookSettings, ...] = ()
     cache: CacheSettings | None = None
     capture: CaptureSettings | None = None
+    tools: HostedToolSettings | None = None
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -239,6 +242,7 @@ class _File(Struct, frozen=True, kw_only=True):
     hooks: tuple[HookSettings, ...] = ()
     cache: CacheSettings | None = None
     capture: CaptureSettings | None = None
+    tools: HostedToolSettings | None = None
     on_loss: OnLoss = "warn"
 
 
@@ -306,6 +310,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         hooks=file.hooks,
         cache=file.cache,
         capture=file.capture,
+        tools=file.tools,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
@@ -331,6 +336,8 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     check_capture(config.capture, recorded=config.ledger_settings is not None, problems=problems)
     check_cache(config.cache, config.cache_url, problems)
     check_limit_backend(config.limits, config.limits_url, problems)
+    if config.tools is not None:
+        check_hosted_tools(config.tools, problems)
     _raise(problems, where)
     return config
 
@@ -348,6 +355,7 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
     named += [(f"keys.admin_env[{index}]", name) for index, name in enumerate(file.keys.admin_env)]
     named += [(f"keys.viewer_env[{index}]", name) for index, name in enumerate(file.keys.viewer_env)]
     named += [*named_variables(file.keys.named), *wanted(file.tenants)]
+    named += () if file.tools is None else tool_variables(file.tools)
     for name, upstream in file.upstreams.items():
         named += [(join(join("upstreams", name), "key_env"), variable) for variable in upstream.key_names]
         named += [(join(join("upstreams", name), "proxy_env"), upstream.proxy_env)] if upstream.proxy_env else []

@@ -1,0 +1,1 @@
+"""Tools that the gateway runs: their settings, and the checks of these."""
