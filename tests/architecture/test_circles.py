@@ -23,6 +23,7 @@ LAYERS = {
         "stored",
         "relay",
         "upstream",
+        "tool_execution",
         "cache",
         "media",
         "routing",

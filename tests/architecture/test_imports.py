@@ -47,7 +47,7 @@ ARROWS = {
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools", "python_gateway"},  # the default upstream
     "bulk": ROOMS | {"tools", "client", "model_selection", "gateway"},
-    "gateway": ROOMS | {"hooks"},
+    "gateway": ROOMS | {"hooks", "tools"},
     "model_selection": ANSWERERS | {"client", "gateway"},
     "agent": PROGRAMS,
     "terminal": PROGRAMS | {"agent"},

@@ -103,6 +103,12 @@ class McpSession:
         if self._task is not None and self._client is None:
             self._task.cancel()
 
+    async def aclose(self) -> None:
+        """Close, and wait until the session is closed."""
+        self.close()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
     async def call(self, name: str, arguments: JSONObject, tell: Callable[[str], None]) -> ToolOutput:
         """Call a tool.
 
