@@ -22,6 +22,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Stage
 from xenoglot.codec.target import Target
 from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.content import HostedKind
 from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON, JSONObject
@@ -111,6 +112,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     many_texts: bool = False
     fingerprint_field: str = ""
     timings_field: str = ""
+    hosted_tools: frozenset[HostedKind] = frozenset()
+    """The tools that its servers usually run themselves."""
     stop_limit: int | None = None
     blank_stops: bool = True
     tells_unfinished: bool = False

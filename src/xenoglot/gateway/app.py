@@ -16,6 +16,7 @@ from xenoglot.gateway.api.key_report import KeyEndpoint
 from xenoglot.gateway.api.metrics import (
     RequestCounters,
     budget_exposition,
+    execution_exposition,
     lag_exposition,
     ledger_exposition,
     render_metrics,
@@ -46,7 +47,7 @@ from xenoglot.gateway.stored.background import BackgroundJobs
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.interceptors import Interceptors, interceptors_of
-from xenoglot.gateway.upstream.services import UpstreamServices
+from xenoglot.gateway.upstream.services import HostedToolExecution, UpstreamServices
 from xenoglot.store.location import OFF
 from xenoglot.store.records import Retention
 from xenoglot.store.sqlite import Memory
@@ -97,6 +98,7 @@ class Gateway:
         telemetry: Telemetry | None = None,
         budgets: BudgetService | None = None,
         interceptors: Interceptors | None = None,
+        tool_execution: HostedToolExecution | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config, self.backends = config, backends
@@ -129,6 +131,7 @@ class Gateway:
             prices=self.prices,
             budgets=None if budgets is None else _admission(budgets),
             interceptors=interceptors or interceptors_of(config),
+            tool_execution=tool_execution,
         )
         self.budgets = budgets
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
@@ -298,6 +301,9 @@ class Gateway:
         recorder = self.recorder
         if recorder is not None:
             told += ledger_exposition(recorder.written, recorder.dropped, recorder.waiting)
+        execution = self.services.tool_execution
+        if execution is not None:
+            told += execution_exposition(execution.calls)
         if self.budgets is not None and self.budgets.active:
             told += budget_exposition(self.budgets.remaining())
         return told
@@ -312,6 +318,9 @@ class Gateway:
         """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
         other.tally.models.configure(self.config)
         self.tally, self.lag = other.tally, other.lag
+        execution, before = self.services.tool_execution, other.services.tool_execution
+        if execution is not None and before is not None:
+            execution.calls = before.calls
         self.observer.inherit(other.observer)
         self.auth.throttle, self.auth.clock = other.auth.throttle, other.auth.clock
         if self.auth.stored is not None and other.auth.stored is not None and self.keeper is other.keeper:

@@ -67,6 +67,7 @@ GEMINI = Dialect(
     path=_MODELS + "/{model}:generateContent",
     stream_path=_MODELS + "/{model}:streamGenerateContent",
     stream_query="alt=sse",
+    hosted_tools=frozenset({"web_search", "web_fetch", "code_execution"}),
     aliases=tuple(
         f"{place}/{{model}}:{operation}"
         for place in _PLACES

@@ -93,8 +93,10 @@ class FastPath:
         """
         dialect, services = entry.dialect, self._upstream
         interceptors = services.interceptors
-        if (interceptors is not None and interceptors.concern(entry.client, request.model)) or (
-            services.clients and answered_here(services, dialect, request) is not None
+        if (
+            (interceptors is not None and interceptors.concern(entry.client, request.model))
+            or (services.clients and answered_here(services, dialect, request) is not None)
+            or (services.tool_execution is not None and services.tool_execution.kinds(request))
         ):
             return None
         way = self._ways.of(request.model, dialect, entry.client)

@@ -195,6 +195,15 @@ def budget_exposition(left: Sequence[tuple[Budget, int]]) -> bytes:
     return "".join(f"{row}\n" for row in family("xenoglot_budget_remaining", "gauge", text, rows)).encode()
 
 
+def execution_exposition(calls: Mapping[tuple[str, str], int]) -> bytes:
+    """Return the metrics of hosted tools that were executed here: calls by the kind of tool and their outcome."""
+    rows: list[Sample] = [
+        ({"tool": kind, "outcome": outcome}, count) for (kind, outcome), count in sorted(calls.items())
+    ]
+    text = "Calls of hosted tools that the gateway executed."
+    return "".join(f"{row}\n" for row in family("xenoglot_tool_executions_total", "counter", text, rows)).encode()
+
+
 def merge_texts(texts: Mapping[str, str]) -> bytes:
     """Return the metrics of several workers as one text; the label `worker` of a sample is the worker's number."""
     families: dict[str, list[str]] = {}

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.store_service import StoreService
     from xenoglot.gateway.telemetry.exporters import Telemetry
+    from xenoglot.gateway.tool_execution.service import ToolExecution
 
 
 @asynccontextmanager
@@ -100,6 +101,7 @@ async def build_gateway(
         interceptors = await asyncio.to_thread(interceptors_of, config, cache)
         if interceptors is not None:
             stack.push_async_callback(interceptors.aclose)
+        execution = await stack.enter_async_context(_tool_execution(config))
         gateway = Gateway(
             config,
             backends,
@@ -110,6 +112,7 @@ async def build_gateway(
             telemetry=telemetry,
             budgets=budgets,
             interceptors=interceptors,
+            tool_execution=execution,
         )
         if gateway.prices is not None:
             await asyncio.to_thread(gateway.prices.load)
@@ -214,6 +217,17 @@ async def _telemetry(config: Config) -> AsyncGenerator[Telemetry | None]:
         raise ConfigurationError(missing_extra("opentelemetry_sdk")) from None
     async with open_telemetry(settings, config.telemetry_headers, os.environ) as telemetry:
         yield telemetry
+
+
+@asynccontextmanager
+async def _tool_execution(config: Config) -> AsyncGenerator[ToolExecution | None]:
+    if config.tools is None:
+        yield None
+        return
+    from xenoglot.gateway.tool_execution.service import open_tool_execution  # noqa: PLC0415  most gateways run no tools
+
+    async with open_tool_execution(config.tools, config.secrets) as execution:
+        yield execution
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ from xenoglot.gateway.upstream.first_event import begun, gathered
 from xenoglot.gateway.upstream.midstream_failover import SentAnswer, begun_request, continued
 from xenoglot.gateway.upstream.preserve_reasoning import preserving
 from xenoglot.gateway.upstream.services import UpstreamServices, reading
-from xenoglot.model.content import Text
+from xenoglot.model.content import HostedKind, Text
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
@@ -214,9 +214,44 @@ class UpstreamCall(Struct):
             WireError: the target's dialect refuses what the request asks.
         """
         interceptors = self.services.interceptors
-        if interceptors is not None and hold is None:
-            return await interceptors.answer(self, self._answer)
-        return await self._answer(hold, begun, waited)
+        if hold is not None:
+            return await self._answer(hold, begun, waited)
+        ask = self._answer if self.services.tool_execution is None else self._executed
+        return await (ask() if interceptors is None else interceptors.answer(self, ask))
+
+    async def _executed(self) -> Answer:
+        """Return the answer; tools of the request are executed here where not all of its targets run them."""
+        execution = self.services.tool_execution
+        kinds = frozenset[HostedKind]() if execution is None else execution.kinds(self.request)
+        if execution is None or not (kinds := kinds - self._hosted()):
+            return await self._answer()
+        return await execution.answer(self, kinds, self._answer)
+
+    def _hosted(self) -> frozenset[HostedKind]:
+        """Return the hosted tools that every target of the request runs."""
+        models, dialect = self.services.models, self.dialect.name
+        found: list[frozenset[HostedKind]] = []
+        for route in self.plan.routes:
+            upstream = models.upstream(route)
+            if upstream is None:
+                return frozenset()
+            spoken = dialect if upstream.speaks(dialect, route.model) else upstream.dialect
+            usual = dialects.get(spoken).hosted_tools
+            found.append(usual if upstream.hosted_tools is None else frozenset(upstream.hosted_tools))
+        return frozenset.intersection(*found)
+
+    async def follow_up(self, request: Request) -> Answer:
+        """Send `request` after the answer to the one before, and return its answer as it begins.
+
+        It is a part of the same request: no budget is reserved again, and its losses are added.
+
+        Raises:
+            FailureError: no target answers. `WireError` alike.
+        """
+        self.change(request)
+        self._kept_losses, self.losses.strict = len(self.losses), False
+        await self._measure()
+        return await self._routed(None, None, 0.0)
 
     async def _answer(
         self, hold: Reservation | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
@@ -227,6 +262,12 @@ class UpstreamCall(Struct):
         await self._measure()
         if hold is None and self.services.has_budgets:
             await self._afford()
+        return await self._routed(hold, begun, waited)
+
+    async def _routed(
+        self, hold: Reservation | None, begun: Callable[[], Awaitable[Answer]] | None, waited: float
+    ) -> Answer:
+        """Return the answer of a target."""
         dispatch, routes = self._dispatched()
         if hold is None or begun is None:
             answer, hold = await dispatch.run(routes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -16,16 +16,55 @@ from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.upstream.interceptors import Interceptors
 
 if TYPE_CHECKING:
-    from xenoglot.backends.backend import Backend
+    from collections import Counter
+    from collections.abc import Awaitable, Callable
+
+    from xenoglot.backends.backend import Answer, Backend
     from xenoglot.gateway.routing.router import Route
+    from xenoglot.model.content import HostedKind
+    from xenoglot.model.request import Request
+
+
+class ExecutedCall(Protocol):
+    """A call of which some tools are executed here."""
+
+    request: Request
+
+    def change(self, request: Request) -> None:
+        """Send `request` in place of the client's."""
+        ...
+
+    async def follow_up(self, request: Request) -> Answer:
+        """Send `request` after the answer to the one before, and return its answer as it begins."""
+        ...
+
+
+class HostedToolExecution(Protocol):
+    """Executes hosted tools in place of upstreams; `calls` counts them by the kind of tool and their outcome."""
+
+    calls: Counter[tuple[str, str]]
+
+    def kinds(self, request: Request) -> frozenset[HostedKind]:
+        """Return the kinds of tools of a request that can be executed here."""
+        ...
+
+    async def answer(
+        self, call: ExecutedCall, kinds: frozenset[HostedKind], ask: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
+        """Return the answer to a call whose tools of some `kinds` are executed here; `ask` gives the first one.
+
+        Raises:
+            FailureError: there is none. `WireError` and `LossError` alike.
+        """
+        ...
 
 
 class UpstreamServices(Struct, frozen=True, kw_only=True):
     """Services of calls: model names, targets and limits, and the store for reasoning that clients strip.
 
     `clients` are the settings of clients by their dialect; `loopback` is whether only this machine reaches the gateway.
-    `ledger` stores requests, `prices` knows what they cost and `budgets` limits that, if they are on; `interceptors`
-    change or answer requests.
+    `tool_execution` runs tools that targets do not run. `ledger` stores requests, `prices` knows what they cost and
+    `budgets` limits that, if they are on; `interceptors` change or answer requests.
     """
 
     models: ModelRouter
@@ -37,6 +76,7 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     prices: RequestPrices | None = None
     budgets: RequestBudgets | None = None
     interceptors: Interceptors | None = None
+    tool_execution: HostedToolExecution | None = None
 
     @property
     def has_budgets(self) -> bool:
