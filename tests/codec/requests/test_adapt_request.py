@@ -10,6 +10,7 @@ from xenoglot.codec.requests.adapt_request import check_tools, fitted
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
+from xenoglot.model.hosted import HostedTool, McpServer
 from xenoglot.model.request import Request, Tool, ToolChoice
 
 REQUEST = Request(model="m")
@@ -54,4 +55,15 @@ def test_pitfall_30_tools_that_nobody_here_runs() -> None:
         check_tools(replace(REQUEST, tools=(SEARCH,)), "chat")
     assert str(caught.value) == (
         "$.tools: the target model cannot run `web_search_20250305`; ask a server of messages, or leave it out"
+    )
+
+
+def test_pitfall_30_a_refusal_names_the_settings_of_a_gateway_that_runs_the_tools() -> None:
+    server = McpServer(label="docs", url="https://mcp.example")
+    tools = (HostedTool(kind="web_search"), HostedTool(kind="mcp", server=server), HostedTool(kind="file_search"))
+    with pytest.raises(WireError) as caught:
+        check_tools(replace(REQUEST, tools=tools), "chat")
+    assert str(caught.value) == (
+        "$.tools: the target model cannot run `web_search`, `mcp`, `file_search`; ask a model whose provider runs it, "
+        "have a gateway run it (`[tools.web_search]`, `[tools.mcp.servers]`), or leave it out"
     )

@@ -63,6 +63,15 @@ JSON_ONLY = "Answer with JSON alone."
 """The instruction in place of a setting for JSON."""
 
 
+EXECUTORS: dict[HostedKind, str] = {
+    "web_search": "`[tools.web_search]`",
+    "web_fetch": "`[tools.web_fetch]`",
+    "code_execution": "`[tools.code_execution]`",
+    "mcp": "`[tools.mcp.servers]`",
+}
+"""The settings of a gateway by which it runs a tool itself."""
+
+
 def fitted(
     request: Request, dialect: str, target: Target, losses: Losses, hosted: Collection[HostedKind] = ()
 ) -> Request:
@@ -107,8 +116,9 @@ def check_tools(request: Request, dialect: str, hosted: Collection[HostedKind] =
         kinds = ", ".join(f"`{kind_of(tool)}`" for tool in others)
         home = next((tool.dialect for tool in others if isinstance(tool, Opaque)), None)
         asked = "a model whose provider runs it" if home is None else f"a server of {home}"
-        problem = f"the target model cannot run {kinds}; ask {asked}, or leave it out"
-        raise WireError("$.tools", problem)
+        settings = [EXECUTORS[tool.kind] for tool in others if isinstance(tool, HostedTool) and tool.kind in EXECUTORS]
+        run = f", have a gateway run it ({', '.join(dict.fromkeys(settings))})" if settings else ""
+        raise WireError("$.tools", f"the target model cannot run {kinds}; ask {asked}{run}, or leave it out")
 
 
 def _is_of_others(tool: RequestTool, dialect: str, hosted: Collection[HostedKind]) -> TypeGuard[Opaque | HostedTool]:
