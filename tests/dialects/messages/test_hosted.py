@@ -297,3 +297,34 @@ def test_a_search_is_no_text_of_a_chat_answer() -> None:
     written = translate_response(body, "messages", "chat", losses)
     assert written["choices"][0]["message"] == {"role": "assistant", "content": "Hi", "refusal": None}
     assert {(loss.what, loss.how) for loss in losses} >= {("hosted_call", "dropped"), ("hosted_result", "dropped")}
+
+
+@pytest.mark.parametrize("text", ["First text", "", "é\n\N{GRINNING FACE}"])
+def test_the_text_of_what_others_found_comes_back_from_the_client(text: str) -> None:
+    found = HostedResult(
+        call_id="c1", kind="web_search", content=(SearchResult(url="https://a.example", title="A", text=text),)
+    )
+    call = HostedCall(id="c1", kind="web_search", arguments='{"query":"q"}')
+    answered = Response(candidates=(Candidate(content=(call, found), finish=Finish(reason="stop")),))
+    losses = Losses()
+    body = MESSAGES.encode_response(answered, Request(model="m"), losses)
+    assert {loss.where for loss in losses} <= {"$.usage"}
+    asked: JSON = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": body["content"]}]}
+    ((_, result),) = [message.content for message in MESSAGES.decode_request(asked).messages]
+    assert isinstance(result, HostedResult)
+    (one,) = result.content
+    assert isinstance(one, SearchResult)
+    assert (one.url, one.title, one.text) == ("https://a.example", "A", text)
+    again = MESSAGES.encode_request(MESSAGES.decode_request(asked), Losses(), Target())
+    assert again["messages"][0]["content"] == body["content"]
+
+
+def test_an_encrypted_content_that_only_looks_like_ours_stays_as_it_came() -> None:
+    block = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "xenoglot.text.??"}
+    asked: JSON = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "assistant", "content": [called("web_search", {}), came("web_search", [block])]}],
+    }
+    again = MESSAGES.encode_request(MESSAGES.decode_request(asked), Losses(), Target())
+    assert again["messages"][0]["content"][1]["content"] == [block]

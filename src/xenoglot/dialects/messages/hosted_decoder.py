@@ -6,6 +6,7 @@ the official SDK. A block of a shape that is not there stays as it came.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.reader import Reader
@@ -38,6 +39,9 @@ NAMES: Final[dict[str, HostedKind]] = {
 """The names of tools that the server runs, those of their results too; another is its own."""
 
 RESULT: Final = "_tool_result"
+
+SEAL: Final = "xenoglot.text."
+"""Beginning of an `encrypted_content` that is a text in base64."""
 
 _PRINTED: Final = ("code_execution_result", "bash_code_execution_result", "encrypted_code_execution_result")
 
@@ -169,12 +173,36 @@ def _is_found(item: JSON) -> bool:
 
 def _found(reader: Reader) -> SearchResult:
     reader.take("type", str)
+    text = unsealed_text(reader.peek("encrypted_content"))
+    if text is not None:
+        reader.take("encrypted_content", str)
     return SearchResult(
         url=reader.take("url", str),
         title=reader.take("title", str),
+        text=text,
         age=reader.take("page_age", str),
         extra=reader.extra(NAME),
     )
+
+
+def sealed_text(text: str) -> str:
+    """Return the text of a result as `encrypted_content`, which clients send back unread.
+
+    A result of the dialect has no field for a text: its server encrypts it. What another server has found is not
+    secret; it is written so that the next request has it again.
+    """
+    return SEAL + b64encode(text.encode("utf-8", "surrogatepass")).decode()
+
+
+def unsealed_text(content: JSON) -> str | None:
+    """Return the text in an `encrypted_content` of `sealed_text`; `None` for one of a server."""
+    if not isinstance(content, str) or not content.startswith(SEAL):
+        return None
+    try:
+        text = b64decode(content.removeprefix(SEAL), validate=True).decode("utf-8", "surrogatepass")
+    except ValueError:
+        return None
+    return text if sealed_text(text) == content else None
 
 
 def _printed(reader: Reader) -> Found | None:

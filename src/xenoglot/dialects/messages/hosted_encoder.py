@@ -12,7 +12,7 @@ from xenoglot.codec.hosted_text import hosted_words, words_of_hosted
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
-from xenoglot.dialects.messages.hosted_decoder import MCP_CALL, NAMES, RESULT, SERVER_CALL
+from xenoglot.dialects.messages.hosted_decoder import MCP_CALL, NAMES, RESULT, SERVER_CALL, sealed_text
 from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import CodeOutput, HostedCall, SearchResult, Text
 
@@ -124,11 +124,13 @@ class HostedEncoder:
             if not isinstance(one, SearchResult):
                 self._losses.dropped(at, "result", "the result of a search is a list of pages")
                 continue
-            self._beside(one, at, "text")
+            self._beside(one, at)
             own: JSONObject = {"type": "web_search_result"}
             with_said(own, url=one.url, title=one.title, page_age=one.age)
             if not self._own(part.extra):
                 own = {"url": "", "title": one.url or "", "encrypted_content": "", "page_age": None} | own
+            if one.text is not None:
+                own["encrypted_content"] = sealed_text(one.text)
             found.append(with_rest(own, one.extra, at, self._losses))
         return found
 
