@@ -248,7 +248,7 @@ def test_tools_and_a_choice_among_them() -> None:
         "$.tools[0] strict dropped (the dialect has no such field)",
         "$.tools[1] kind emulated (a custom tool is written as a function of one string)",
         "$.tools[1] name emulated (shortened to what the server allows; the answer has it back)",
-        "$.tools[2] web_search dropped (only messages can run it)",
+        "$.tools[2] web_search dropped (a tool that only a server of messages runs)",
         "$.tool_choice mode approximated (calls among some of the tools are held to their schemas too)",
     ]
 
