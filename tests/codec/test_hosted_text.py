@@ -24,7 +24,7 @@ CALLS: list[tuple[HostedKind, str, str | None]] = [
     ("web_search", '{"query": "news"}', "Searched for: news"),
     ("web_search", '{"queries": ["news", "today"]}', "Searched for: news, today"),
     ("web_fetch", '{"url": "https://example.com"}', "Page opened: https://example.com"),
-    ("code_execution", '{"code": "1 + 1"}', "Code run: 1 + 1"),
+    ("code_execution", '{"code": "1 + 1"}', "Code run:\n1 + 1"),
     ("code_execution", '{"command": "ls"}', "Command run: ls"),
     ("mcp", '{"a": 1}', 'Tool called: f {"a": 1}'),
     ("web_search", "not JSON", None),

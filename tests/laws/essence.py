@@ -313,7 +313,7 @@ def _settled(value: Any) -> Any:  # noqa: ANN401  whatever stands in a struct
             fields = {name: item for name, item in value.fields.items() if item is not None}
             return Extra(dialect=value.dialect, fields=fields) if fields else None
         case Struct():
-            if isinstance(value, ToolCall) and value.kind == "function":
+            if isinstance(value, HostedCall) or (isinstance(value, ToolCall) and value.kind == "function"):
                 value = replace(value, arguments=_value(value.arguments))
             return replace(value, **{name: _settled(getattr(value, name)) for name in value.__struct_fields__})
         case tuple():

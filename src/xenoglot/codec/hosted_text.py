@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 _DONE = {
-    "query": "Searched for",
-    "queries": "Searched for",
-    "url": "Page opened",
-    "code": "Code run",
-    "command": "Command run",
+    "query": "Searched for: ",
+    "queries": "Searched for: ",
+    "url": "Page opened: ",
+    "command": "Command run: ",
+    "code": "Code run:\n",
 }
 """The arguments of a call that say what was done, and how to say it."""
 
@@ -61,7 +61,7 @@ def _called(call: HostedCall) -> str | None:
         said = arguments.get(key) if isinstance(arguments, dict) else None
         listed = ", ".join(filter(None, map(_word, said))) if isinstance(said, list) else _word(said)
         if listed:
-            return f"{done}: {listed}"
+            return f"{done}{listed}"
     return None
 
 

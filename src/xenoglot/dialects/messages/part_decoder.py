@@ -15,7 +15,7 @@ from xenoglot.codec.requests.names import read_id
 from xenoglot.codec.responses.reasoning import unpack
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import plain_text
-from xenoglot.dialects.messages.hosted_decoder import CALLS, NAMES, RESULT, decode_hosted_call, decode_hosted_result
+from xenoglot.dialects.messages.hosted.decoder import CALLS, NAMES, RESULT, decode_hosted_call, decode_hosted_result
 from xenoglot.dialects.messages.tool_arguments import arguments_of
 from xenoglot.errors import WireError
 from xenoglot.model.content import (

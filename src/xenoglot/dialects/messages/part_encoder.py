@@ -12,7 +12,7 @@ from xenoglot.codec.requests.names import fit, qualified, spell_id
 from xenoglot.codec.responses.reasoning import pack
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.fast.frequent_shapes import ID_LIMIT, NAME_LIMIT, PlainWriter
-from xenoglot.dialects.messages.hosted_encoder import HostedEncoder
+from xenoglot.dialects.messages.hosted.encoder import HostedEncoder
 from xenoglot.dialects.messages.part_decoder import TITLES, UNSIGNED
 from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import (

@@ -15,6 +15,7 @@ from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.responses.reasoning import unpack
 from xenoglot.dialects.responses.extras import NAME, extra_of
+from xenoglot.dialects.responses.hosted.decoder import KINDS, decode_hosted
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import decode_part
@@ -68,8 +69,18 @@ def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Pa
         raise WireError(reader.at("type"), "required, expected str")
     if kind == CALL and answer_id is None and is_for_client(item) and (call := decode_search_call(reader)) is not None:
         return (call,)
+    if kind in KINDS and (parts := _decode_hosted(item, path, kind, answer_id)) is not None:
+        return parts
     said = words_of(item) if answer_id is None else None
     return (Opaque(dialect=NAME, data=item, text=said and f"{said}\n"),)
+
+
+def _decode_hosted(item: JSONObject, path: str, kind: str, answer_id: str | None) -> tuple[Part, ...] | None:
+    """Return what a tool of the server did; `None` for an item of a shape that we do not know."""
+    reader = Reader(item, path)
+    mark = take_mark(reader)
+    found = mark.get("id") or derived_id(answer_id or "", path)
+    return decode_hosted(reader, {**mark, "kind": kind}, str(found))
 
 
 def derived_id(answer_id: str, path: str) -> str:

@@ -17,6 +17,8 @@ from xenoglot.codec.responses.reasoning import pack
 from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT, NO_ARGUMENTS
+from xenoglot.dialects.responses.hosted.decoder import CODE, FILES, IMAGE, MCP, WEB
+from xenoglot.dialects.responses.hosted.encoder import encode_hosted, grouped, is_result_of
 from xenoglot.dialects.responses.item_decoder import BODIES, JOINT
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import encode_said
@@ -25,6 +27,8 @@ from xenoglot.model.content import (
     Audio,
     Extra,
     File,
+    HostedCall,
+    HostedResult,
     Image,
     Inline,
     Opaque,
@@ -42,15 +46,16 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
 
-IMAGE = "image_generation_call"
-"""The item of an image that was generated."""
-
 PREFIXES = {
     "message": "msg",
     "reasoning": "rs",
     "function_call": "fc",
     "custom_tool_call": "ctc",
     CALL: "tsc",
+    WEB: "ws",
+    FILES: "fs",
+    CODE: "ci",
+    MCP: "mcp",
     IMAGE: "ig",
 }
 """How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""
@@ -61,6 +66,7 @@ _SAID = (Text, Refusal, Image, Audio, File)
 def encode_output(parts: Sequence[Part], answer_id: str, losses: Losses, *, cut: bool = False) -> list[JSONObject]:
     """Return the output items of an answer; of one that was `cut`, the last is incomplete."""
     items: list[JSONObject] = []
+    parts = grouped(parts)
     for start, end in spans(parts):
         wheres = [f"$.candidates[0].content[{at}]" for at in range(start, end)]
         ended = cut and end == len(parts)
@@ -79,7 +85,7 @@ def spans(parts: Sequence[Part]) -> list[tuple[int, int]]:
 def begins_item(part: Part, before: Part | None) -> bool:
     """Whether `part` is not one more content of the message that `before` belongs to."""
     if before is None or not (_is_said(part) and _is_said(before)):
-        return True
+        return before is None or not is_result_of(part, before)
     if isinstance(part, Opaque):
         return part.dialect == NAME and "role" in part.data
     return "item" in _form(part)
@@ -128,6 +134,8 @@ class ItemEncoder:
             case ToolResult():
                 self._losses.dropped(where, "tool_result", "model output holds no tool results")
                 return None
+            case HostedCall() | HostedResult():
+                return encode_hosted(parts, wheres, self._losses)
             case Opaque() if not _is_said(part):
                 return part.data  # type: ignore[no-any-return]
             case Image() if self._answer and is_generated(part):

@@ -2,8 +2,23 @@
 
 import pytest
 
+from xenoglot.codec.hosted_text import hosted_words
+from xenoglot.codec.loss import Losses
 from xenoglot.dialects.responses import RESPONSES
-from xenoglot.model.content import Extra, Image, Opaque, Origin, Part, Reasoning, Remote, Text, ToolCall, ToolResult
+from xenoglot.model.content import (
+    Extra,
+    HostedCall,
+    HostedResult,
+    Image,
+    Opaque,
+    Origin,
+    Part,
+    Reasoning,
+    Remote,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Message
 
@@ -165,20 +180,6 @@ def _reasoning_item(part: Reasoning) -> tuple[JSON, ...]:
 @pytest.mark.parametrize(
     ("item", "text"),
     [
-        ({"type": "web_search_call", "action": {"type": "search", "query": "rain"}}, "Searched for: rain\n"),
-        (
-            {"type": "web_search_call", "action": {"type": "open_page", "url": "https://a.b"}},
-            "Page opened: https://a.b\n",
-        ),
-        (
-            {"type": "file_search_call", "queries": ["a"], "results": [{"text": "It rains."}]},
-            'Searched for: ["a"]\nIt rains.\n',
-        ),
-        (
-            {"type": "code_interpreter_call", "code": "1", "outputs": [{"type": "logs", "logs": "2"}]},
-            "Code run:\n1\n2\n",
-        ),
-        ({"type": "mcp_call", "name": "f", "arguments": "{}", "output": "r", "error": None}, "Tool called: f {}\nr\n"),
         ({"type": "local_shell_call", "action": {"command": ["ls"]}}, 'Command run: ["ls"]\n'),
         ({"type": "shell_call_output", "output": [{"stdout": "a", "stderr": "b"}]}, "a\nb"),
         ({"type": "agent_message", "author": "/root", "content": [{"text": "Done."}]}, "From /root:\nDone."),
@@ -188,7 +189,6 @@ def _reasoning_item(part: Reasoning) -> tuple[JSON, ...]:
         ),
         ({"type": "mcp_approval_response", "approve": False}, "Not approved."),
         ({"type": "compaction", "encrypted_content": "e"}, None),
-        ({"type": "image_generation_call", "result": "AA=="}, None),
         ({"type": "x_new", "x": 1}, None),
     ],
 )
@@ -196,3 +196,30 @@ def test_what_others_can_read_of_an_item(item: JSONObject, text: str | None) -> 
     """pitfall-64: an item that only this dialect has is carried whole, beside what it says."""
     (turn,) = turns(item)
     assert turn.content == (Opaque(dialect="responses", data=item, text=text),)
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        ({"type": "web_search_call", "action": {"type": "search", "query": "rain"}}, "Searched for: rain\n"),
+        (
+            {"type": "web_search_call", "action": {"type": "open_page", "url": "https://a.b"}},
+            "Page opened: https://a.b\n",
+        ),
+        (
+            {"type": "file_search_call", "queries": ["a"], "results": [{"text": "It rains."}]},
+            "Searched for: a\nIt rains.\n",
+        ),
+        (
+            {"type": "code_interpreter_call", "code": "1", "outputs": [{"type": "logs", "logs": "2"}]},
+            "Code run:\n1\n2\n",
+        ),
+        ({"type": "mcp_call", "name": "f", "arguments": "{}", "output": "r", "error": None}, "Tool called: f {}\nr\n"),
+        ({"type": "image_generation_call", "result": "AA=="}, ""),
+    ],
+)
+def test_what_others_can_read_of_a_tool_of_the_server(item: JSONObject, text: str) -> None:
+    (turn,) = turns(item)
+    assert all(isinstance(part, HostedCall | HostedResult) for part in turn.content)
+    said = [hosted_words(part, "$", Losses()) for part in turn.content if isinstance(part, HostedCall | HostedResult)]
+    assert "".join(words.text for words in said if words is not None) == text

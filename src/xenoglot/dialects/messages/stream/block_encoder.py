@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.framing.sse import ServerSentEvent, around
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.messages.extras import NAME
-from xenoglot.dialects.messages.hosted_decoder import CALLS
+from xenoglot.dialects.messages.hosted.decoder import CALLS
 from xenoglot.dialects.messages.part_encoder import SUMMARY_BREAK, PartEncoder
 from xenoglot.model.content import Audio, HostedCall, Part, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (

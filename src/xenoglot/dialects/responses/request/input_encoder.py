@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import form_of
 from xenoglot.dialects.responses.extras import NAME, own_fields
@@ -15,7 +16,7 @@ from xenoglot.dialects.responses.item_encoder import ItemEncoder, spans
 from xenoglot.dialects.responses.output_text import encode_output_text
 from xenoglot.dialects.responses.parts import encode_input
 from xenoglot.dialects.responses.tool_search import encode_search_output
-from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
+from xenoglot.model.content import HostedCall, HostedResult, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,12 +79,18 @@ class InputEncoder:
             for index, part in enumerate(message.content)
             if not self._unsaid(part, at := f"{where}.content[{index}]")
         ]
+        if not self._crossing.home:
+            placed = [(said, at) for part, at in placed if (said := self._as_said(part, at)) is not None]
         parts = [part for part, _ in placed]
         for start, end in spans(parts):
             item = self._encoder.item(parts[start:end], [at for _, at in placed[start:end]])
             if item is not None:
                 self._items.append(item)
         self._kinds |= {part.id: part.kind for part in parts if isinstance(part, ToolCall)}
+
+    def _as_said(self, part: Part, where: str) -> Part | None:
+        """Return a part of a turn; what tools of another provider did is told in words, which any server takes."""
+        return hosted_words(part, where, self._losses) if isinstance(part, HostedCall | HostedResult) else part
 
     def _unsaid(self, part: Part, where: str) -> bool:
         """Return whether a part is left out: a text without words, which a server refuses, with all beside it."""

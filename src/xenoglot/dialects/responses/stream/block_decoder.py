@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import HostedCall, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     BlockEnded,
@@ -104,7 +104,7 @@ class BlockDecoder:
 
 def _words(part: Part) -> str:
     """Return the text of a part, or the arguments of a call; other parts have none here."""
-    if isinstance(part, ToolCall):
+    if isinstance(part, ToolCall | HostedCall):
         return part.arguments
     return part.text if isinstance(part, (Text, Refusal)) else ""
 
@@ -116,8 +116,11 @@ def _kept(grown: Part, whole: Part) -> Part:
             return replace(whole, text=grown.text)
         case Refusal(), Refusal(text=""):
             return replace(whole, text=grown.text)
-        case ToolCall(), ToolCall(arguments=""):
-            return replace(whole, arguments=grown.arguments)
+        case (ToolCall(arguments=known), ToolCall(arguments="")) | (
+            HostedCall(arguments=known),
+            HostedCall(arguments=""),
+        ):
+            return replace(whole, arguments=known)
         case Reasoning(), Reasoning():
             text = whole.text or grown.text or whole.text
             summary = grown.summary if grown.summary and not any(whole.summary or ()) else whole.summary
@@ -134,8 +137,10 @@ def missing(grown: Part, whole: Part) -> list[Event]:
             return [*_more(grown.text, whole.text, TextDelta), *cited]
         case Refusal(), Refusal():
             return _more(grown.text, whole.text, TextDelta)
-        case ToolCall(), ToolCall():
-            return _more(grown.arguments, whole.arguments, ArgumentsDelta)
+        case ToolCall(arguments=before), ToolCall(arguments=after):
+            return _more(before, after, ArgumentsDelta)
+        case HostedCall(arguments=before), HostedCall(arguments=after):
+            return _more(before, after, ArgumentsDelta)
         case Reasoning(), Reasoning():
             thought = _more(grown.text or "", whole.text or "", ReasoningDelta)
             return [*thought, *_more_summaries(grown.summary or (), whole.summary or ())]

@@ -10,12 +10,13 @@ from xenoglot.codec.loss import Losses, form_of
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.extras import NAME
-from xenoglot.dialects.responses.item_encoder import IMAGE, encode_item, is_generated, is_message, item_id
+from xenoglot.dialects.responses.hosted.decoder import IMAGE
+from xenoglot.dialects.responses.item_encoder import encode_item, is_generated, is_message, item_id
 from xenoglot.dialects.responses.output_text import encode_annotation, encode_logprobs
 from xenoglot.dialects.responses.parts import encode_said
 from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder, missing
 from xenoglot.dialects.responses.stream.event_writer import DeltaTemplate
-from xenoglot.model.content import Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import HostedCall, HostedResult, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.events import ArgumentsDelta, CitationDelta, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
@@ -242,9 +243,6 @@ class ImageBlock(Block):
         """Return the event of the start; none where the image cannot be written."""
         return [self.place.event(f"{IMAGE}.in_progress")] if self.place.item_id else []
 
-    def _finish(self, part: Part) -> list[ServerSentEvent]:  # noqa: ARG002  the item has the image
-        return [self.place.event(f"{IMAGE}.completed")] if self.place.item_id else []
-
 
 class ReasoningBlock(Block):
     """A `Reasoning`: a separate item; its text is a content, each of its summaries a part (pitfall-112)."""
@@ -353,7 +351,8 @@ def is_content(part: Part) -> bool:
     """Whether `part` is a content of a message, if anything; any other is an item of its own."""
     if isinstance(part, Opaque) and part.dialect == NAME:
         return is_message(part)
-    return not (isinstance(part, (Reasoning, ToolCall, ToolResult)) or is_generated(part))
+    items = (Reasoning, ToolCall, ToolResult, HostedCall, HostedResult)
+    return not (isinstance(part, items) or is_generated(part))
 
 
 def unsaid(part: Part) -> Part:
@@ -363,7 +362,7 @@ def unsaid(part: Part) -> Part:
             return replace(part, text="", logprobs=(), citations=())
         case Refusal():
             return replace(part, text="", logprobs=())
-        case ToolCall():
+        case ToolCall() | HostedCall():
             return replace(part, arguments="")
         case Reasoning():
             return replace(part, text=None, summary=(), signature=None, encrypted=None, redacted=False)

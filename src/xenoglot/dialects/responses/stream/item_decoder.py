@@ -9,15 +9,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.responses.extras import NAME
+from xenoglot.dialects.responses.hosted.decoder import KINDS, LISTING, MCP, unfinished
 from xenoglot.dialects.responses.item_decoder import BODIES, JOINT, decode_item
 from xenoglot.dialects.responses.output_text import decode_annotation, decode_logprobs
 from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder
 from xenoglot.errors import WireError
-from xenoglot.model.content import Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import HostedCall, Inline, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     CitationDelta,
+    HostedProgress,
     OpaqueDelta,
     Ping,
     ReasoningDelta,
@@ -50,6 +53,12 @@ _ENVELOPE = frozenset(
     {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "obfuscation", "part"}
 )
 """Fields that only locate an event (pitfall-115)."""
+
+_HOSTED = tuple(KINDS)
+
+_STEPS = ("in_progress", "completed", "failed")
+_RUNS = ("searching", "interpreting", "generating")
+"""The steps of a tool of the server: those that follow from its item, and those that say that it runs by now."""
 
 _WORDS = {"output_text": "text", "refusal": "refusal"}
 """The contents of a message that grow, and where each keeps its words."""
@@ -121,6 +130,8 @@ class ItemDecoder:
             return None
         if self.kind == "reasoning":
             return self._thinker(block, what, summary)
+        if self.kind in _HOSTED:
+            return block.taker(ArgumentsDelta) if self.kind == MCP else None
         return block.taker(ArgumentsDelta if self.kind in BODIES else TextDelta)
 
     def _thinker(self, block: BlockDecoder, what: str, summary: JSON) -> Callable[[str], Event]:
@@ -139,7 +150,7 @@ class ItemDecoder:
         if self.kind == "message":
             return []
         (header,) = self._decoded(self._item)
-        if type(header) is Opaque or isinstance(header, (ToolCall, Reasoning)):
+        if type(header) is Opaque or isinstance(header, (ToolCall, HostedCall, Reasoning)):
             self._block = BlockDecoder(header)
             return self._block.begin()
         return []
@@ -158,6 +169,10 @@ class ItemDecoder:
             events = self._grow_thought(event, what, step)
         elif self.kind in BODIES:
             events = self._grow_call(event, what, step)
+        elif self.kind in _HOSTED:
+            events = self._grow_hosted(event, what, step)
+        elif self.kind == LISTING and what == LISTING:
+            events = []  # told again by whoever writes the item
         if events is None:
             return [OpaqueDelta(dialect=NAME, data=data, name=kind)]
         unknown = [key for key, value in event.rest().items() if key not in _ENVELOPE and value is not None]
@@ -310,6 +325,46 @@ class ItemDecoder:
         rest = self._block.rest(text) if self._block is not None else ""
         return self._add(ArgumentsDelta(text=rest)) if rest else []
 
+    # Tools of the server
+
+    def _grow_hosted(self, event: Reader, what: str, step: str) -> list[Event] | None:
+        """Return what becomes of a call: more of its arguments, or that its tool runs by now."""
+        if self._block is None or not isinstance(self._block.header, HostedCall):
+            return None
+        if what != self.kind:
+            text = self._more_arguments(self._block, event, what, step)
+            return None if text is None else self._add(ArgumentsDelta(text=text)) if text else []
+        if step in _STEPS:
+            return []
+        preview: Inline | None = None
+        if step == "partial_image":
+            preview = Inline(data=event.need("partial_image_b64", str))
+        elif step not in _RUNS:
+            return None
+        return [HostedProgress(preview=preview, index=event.take("partial_image_index", int))]
+
+    def _more_arguments(self, block: BlockDecoder, event: Reader, what: str, step: str) -> str | None:
+        """Return what the arguments of a call grow by; `None` for an event that we do not know."""
+        match what, step:
+            case "mcp_call_arguments", "delta":
+                return event.need("delta", str)
+            case "mcp_call_arguments", "done":
+                return block.rest(event.take("arguments", str) or "")
+            case "code_interpreter_call_code", "delta":
+                return ("" if block.length() else CODE_TEXT) + _quoted(event.need("delta", str))
+            case "code_interpreter_call_code", "done":
+                return ""  # the end of the item tells all of it
+            case _:
+                return None
+
+
+CODE_TEXT = '{"code":"'
+"""What stands before the code in the arguments of its call."""
+
+
+def _quoted(text: str) -> str:
+    return encode_json(text)[1:-1].decode()
+
 
 def _unspoken(item: JSONObject) -> JSONObject:
     """Return an item at its start: its status and seal come with its end."""
@@ -322,6 +377,9 @@ def _unspoken(item: JSONObject) -> JSONObject:
         bare["summary"] = []
     elif isinstance(kind, str) and kind in BODIES:
         bare[BODIES[kind]] = ""
+    elif kind in _HOSTED:
+        known = not any(isinstance(part, Opaque) for part in decode_item(item, "$", ""))
+        return unfinished(bare) if known else item
     elif kind != "message":
         return item
     return bare

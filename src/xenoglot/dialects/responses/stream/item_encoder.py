@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.responses.extras import NAME
+from xenoglot.dialects.responses.hosted.decoder import IMAGE, KINDS
+from xenoglot.dialects.responses.hosted.encoder import has_result, is_result_of, item_type, paired
 from xenoglot.dialects.responses.item_decoder import BODIES
-from xenoglot.dialects.responses.item_encoder import IMAGE, begins_item, encode_item
+from xenoglot.dialects.responses.item_encoder import begins_item, encode_item
 from xenoglot.dialects.responses.response import WHERE
 from xenoglot.dialects.responses.stream.block_encoder import (
     Block,
@@ -25,8 +27,9 @@ from xenoglot.dialects.responses.stream.block_encoder import (
     is_content,
     unsaid,
 )
+from xenoglot.dialects.responses.stream.hosted_block import HostedBlock, ended
 from xenoglot.dialects.responses.tool_search import CALL, is_search
-from xenoglot.model.content import Image, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import HostedCall, HostedResult, Image, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
     from xenoglot.codec.framing.sse import ServerSentEvent
@@ -39,7 +42,19 @@ if TYPE_CHECKING:
 class ItemStreamEncoder:
     """Encodes the items of one answer; `output` are complete items, `parts` all complete parts."""
 
-    __slots__ = ("_answer_id", "_block", "_events", "_losses", "_place", "_spoken", "_where", "output", "parts")
+    __slots__ = (
+        "_answer_id",
+        "_block",
+        "_events",
+        "_held",
+        "_holds",
+        "_losses",
+        "_place",
+        "_spoken",
+        "_where",
+        "output",
+        "parts",
+    )
 
     def __init__(self, answer_id: str, events: EventWriter, losses: Losses) -> None:
         self._answer_id = answer_id
@@ -49,6 +64,8 @@ class ItemStreamEncoder:
         self._spoken: list[Part] = []  # of the open item
         self._where: list[str] = []
         self._block: Block | None = None
+        self._held: list[Part] = []  # calls beside the open one, and what came out of them: one item is open at a time
+        self._holds = False  # whether the open block will be one of them
         self.output: list[JSONObject] = []
         self.parts: list[Part] = []
 
@@ -59,14 +76,21 @@ class ItemStreamEncoder:
 
     def begin(self, part: Part) -> list[ServerSentEvent]:
         """Return the start of a block, and of the item it is in; before it the end of the item before."""
-        events: list[ServerSentEvent] = []
+        if isinstance(part, HostedCall | HostedResult) and self._is_beside(part):
+            self._holds, self._block = True, Block(part, ItemContext(0, self._losses, self._events), "")
+            return []
+        beside = isinstance(part, HostedCall | HostedResult)
+        events = self._release() if self._held and not beside else []
         if not self._spoken or begins_item(part, self._spoken[-1]):
-            events += self.end_item()
+            events += self._end_item()
+        return [*events, *self._begin(part)]
+
+    def _begin(self, part: Part) -> list[ServerSentEvent]:
         self._spoken.append(part)
         self._where.append(f"{WHERE}.content[{len(self.parts)}]")
         added = self._add(part) if not is_content(part) or _grows(part) else []
         self._block = self._open(part, self._where[-1])
-        return [*events, *added, *self._block.begin()]
+        return [*added, *self._block.begin()]
 
     def grow(self, event: Event) -> list[ServerSentEvent]:
         """Return what a delta of the open block makes."""
@@ -78,15 +102,53 @@ class ItemStreamEncoder:
             return []
         block, self._block = self._block, None
         part = block.whole(whole)
+        if self._holds:
+            self._holds = False
+            self._held.append(part)
+            return []
         self._spoken[-1] = part
         self.parts.append(part)
         added = self._add(part) if contents_of(part, self._where[-1], Losses()) else []
         if self._place is not None:
             block.place = self._place
-        return [*added, *block.end(part)]
+        events = [*added, *block.end(part)]
+        return [*events, *self._next()] if self._held else events
+
+    def _is_beside(self, part: HostedCall | HostedResult) -> bool:
+        """Whether `part` is of another call than the open one, which may still have to tell what came out."""
+        call = self._spoken[0] if len(self._spoken) == 1 else None
+        return call is not None and has_result(call) and not is_result_of(part, call)
+
+    def _next(self) -> list[ServerSentEvent]:
+        """Return what was held back and has its turn: the next call, and what came out of it if that is known."""
+        events: list[ServerSentEvent] = []
+        while self._held and not (len(self._spoken) == 1 and has_result(self._spoken[0])):
+            self._held = paired(self._held)
+            events += self._write(self._held.pop(0))
+            if self._held and is_result_of(self._held[0], self._spoken[-1]):
+                events += self._write(self._held.pop(0))
+        return events
+
+    def _release(self) -> list[ServerSentEvent]:
+        """Return all that was held back."""
+        held, self._held = paired(self._held), []
+        return [event for part in held for event in self._write(part)]
+
+    def _write(self, part: Part) -> list[ServerSentEvent]:
+        events: list[ServerSentEvent] = []
+        if not self._spoken or begins_item(part, self._spoken[-1]):
+            events += self._end_item()
+        held, self._held = self._held, []
+        events += [*self._begin(unsaid(part)), *self.end(part)]
+        self._held = held
+        return events
 
     def end_item(self, *, cut: bool = False) -> list[ServerSentEvent]:
-        """Return the end of the open item, if there is one; `cut` says that the answer ended in it."""
+        """Return the end of all that was begun; `cut` says that the answer ended in the last of it."""
+        events = self._release() if self._held else []
+        return [*events, *self._end_item(cut=cut)]
+
+    def _end_item(self, *, cut: bool = False) -> list[ServerSentEvent]:
         spoken, where, place = self._spoken, self._where, self._place
         self._spoken, self._where, self._place = [], [], None
         if not spoken:
@@ -98,6 +160,7 @@ class ItemStreamEncoder:
         self.output.append(item)
         added = {"output_index": index, "item": _opening(item)}
         events = [] if place is not None else [self._events.event("response.output_item.added", **added)]
+        events += ended(item, place or self._context(item, index))
         return [*events, self._events.event("response.output_item.done", output_index=index, item=item)]
 
     def pulse(self) -> ServerSentEvent | None:
@@ -136,6 +199,12 @@ class ItemStreamEncoder:
         moved = data | {key: value for key, value in here.items() if key in data}
         return [self._events.again(kind, moved)]
 
+    def _context(self, item: JSONObject, index: int) -> ItemContext:
+        """Return the context of an item that is told whole."""
+        place = ItemContext(index, self._losses, self._events)
+        place.item_id = str(item.get("id") or "")
+        return place
+
     def _add(self, part: Part) -> list[ServerSentEvent]:
         """Return the event that opens the item of `part`, unless it is open, or nothing is left to say in it."""
         item = encode_item([unsaid(part)], self._answer_id, len(self.output), self._where[-1:], Losses())
@@ -155,6 +224,8 @@ class ItemStreamEncoder:
                 return ReasoningBlock(part, place, where)
             case Image() if not is_content(part):
                 return ImageBlock(part, place, where)
+            case HostedCall():
+                return HostedBlock(part, item_type(part), place, where)
             case _ if is_content(part):
                 return ContentBlock(part, place, where)
             case _:
@@ -181,6 +252,8 @@ def _opening(item: JSONObject) -> JSONObject:
             bare["result"] = None
         case kind if kind == CALL:
             bare["arguments"] = {}
+        case kind if kind in KINDS:
+            pass  # a call says nothing yet
         case _:
             return item
     return item | bare

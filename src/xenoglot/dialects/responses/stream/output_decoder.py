@@ -16,7 +16,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.item_decoder import decode_item
 from xenoglot.dialects.responses.stream.item_decoder import OPENINGS, ItemDecoder
-from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import HostedCall, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import OpaqueDelta
 from xenoglot.model.fold import unfold_part
 
@@ -237,8 +237,8 @@ def _said(parts: Sequence[Part]) -> tuple[str, ...]:
                 said.append(text)
             case Reasoning():
                 said += [part.text or "", *(part.summary or ())]
-            case ToolCall():
-                said += [part.name, part.arguments]
+            case ToolCall() | HostedCall():
+                said += [part.name or part.kind, part.arguments]
             case _:
                 pass
     return tuple(said)

@@ -1,0 +1,1 @@
+"""Tools that the server runs: in requests, and the calls and results of answers."""
