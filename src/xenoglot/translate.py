@@ -291,6 +291,7 @@ def _encode_response(response: Response, request: Request, target: str, losses: 
 
 
 def _encode(request: Request, target: str, losses: Losses, server: Target) -> JSONObject:
-    body = get(target).encode_request(fitted(request, target, server, losses), losses, server)
+    dialect = get(target)
+    body = dialect.encode_request(fitted(request, target, server, losses, dialect.hosted_tools), losses, server)
     losses.settle()
     return body

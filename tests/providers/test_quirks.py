@@ -27,6 +27,7 @@ ELSEWHERE = {
     "extended_sampling",
     "cache_marks",
     "cache_minimum",
+    "hosted_tools",
     "strict_tools",
     "prefill",
     "stop_limit",

@@ -54,7 +54,6 @@ def test_namespaces() -> None:
 @pytest.mark.parametrize(
     "tool",
     [
-        {"type": "web_search"},
         {"type": "tool_search"},
         {"type": "tool_search", "execution": "server"},
         {"type": "namespace", "name": "n", "tools": []},

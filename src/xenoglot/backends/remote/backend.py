@@ -435,7 +435,7 @@ class Remote:
             for name in sorted({name for name, _ in call.headers} - {*get(call.dialect).marks}):
                 call.losses.dropped("$", f"header {name}", f"only {call.dialect} has it")
         target = self._target(call)
-        request = fitted(call.request, self._dialect.name, target, call.losses)
+        request = fitted(call.request, self._dialect.name, target, call.losses, self._dialect.hosted_tools)
         if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
             request = replace(request, stream_usage=True)
         encoded = self._dialect.encode_request(request, call.losses, target)

@@ -84,7 +84,7 @@ def _unchanged(call: Call, body: bytes, dialect: Dialect) -> PassthroughRequest:
 
 
 def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> PassthroughRequest:
-    request = fitted(call.request, dialect.name, target, call.losses)
+    request = fitted(call.request, dialect.name, target, call.losses, dialect.hosted_tools)
     encoded = dialect.encode_request(request, call.losses, target)
     call.losses.settle()
     path, query, wanted = addressed(encoded, dialect)

@@ -82,7 +82,9 @@ def arguments_for_sdk(sdk: Sdk, request: Request, losses: Losses | None = None) 
     """
     losses, row = Losses() if losses is None else losses, SDKS[sdk]
     module = module_of(row)
-    body = get(row.dialect).encode_request(fitted(request, row.dialect, Target(), losses), losses, Target())
+    dialect = get(row.dialect)
+    asked = fitted(request, row.dialect, Target(), losses, dialect.hosted_tools)
+    body = dialect.encode_request(asked, losses, Target())
     if sdk == "gemini":
         arguments = _google_arguments(module, body, request.model)
     else:

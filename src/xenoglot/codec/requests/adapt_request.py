@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.call_ids import nine_character_ids
+from xenoglot.codec.requests.hosted_tools import hosted_kinds, is_own
 from xenoglot.codec.requests.provider_tools import as_functions
 from xenoglot.errors import WireError
 from xenoglot.model.content import File, Image, Nested, Opaque, Remote, Text, ToolResult
@@ -82,7 +83,8 @@ def fitted(
     Raises:
         WireError: all the tools are such that another server would run.
     """
-    check_tools(request, dialect, hosted)
+    if request.tools:
+        check_tools(request, dialect, hosted_kinds(hosted, target))
     request = as_functions(request, losses, dialect)
     if not target.tools:
         request = _without_tools(request, losses)
@@ -123,7 +125,7 @@ def check_tools(request: Request, dialect: str, hosted: Collection[HostedKind] =
 
 def _is_of_others(tool: RequestTool, dialect: str, hosted: Collection[HostedKind]) -> TypeGuard[Opaque | HostedTool]:
     if isinstance(tool, HostedTool):
-        return tool.kind not in hosted
+        return tool.kind not in hosted and not is_own(tool, dialect)
     return isinstance(tool, Opaque) and tool.dialect != dialect
 
 

@@ -13,6 +13,7 @@ from xenoglot.dialects.messages.errors import decode_error, encode_error
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.fast.frequent_shapes import NAME_LIMIT
 from xenoglot.dialects.messages.fast.usage_scan import glimpse
+from xenoglot.dialects.messages.hosted.tools import KINDS
 from xenoglot.dialects.messages.rate_limits import PREFIX, decode_limits, encode_limits, moment, timestamp
 from xenoglot.dialects.messages.reasoning_effort import reasoning_requested
 from xenoglot.dialects.messages.request.decoder import decode_count, decode_request
@@ -124,6 +125,7 @@ MESSAGES = Dialect(
     unserved=("/v1/files",),  # https://docs.claude.com/en/api/files-create; OpenAI's files are others
     forward=("anthropic-version", "anthropic-beta"),
     marked_caches=True,
+    hosted_tools=KINDS,
     tool_name_limit=NAME_LIMIT,
     hosted_tools=frozenset({"web_search", "web_fetch", "code_execution", "mcp"}),
     terminator=b'event: message_stop\ndata: {"type":"message_stop"}\n\n',

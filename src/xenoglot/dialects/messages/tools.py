@@ -10,13 +10,14 @@ from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespace_of
 from xenoglot.dialects.messages.client_tools import encode_client_tool
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
+from xenoglot.dialects.messages.hosted.tools import KINDS, encode_hosted_tool
 from xenoglot.model.content import Opaque
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.dialects.messages.part_encoder import PartEncoder
-    from xenoglot.model.hosted import HostedTool
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 
@@ -30,7 +31,7 @@ def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: 
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
         if not isinstance(tool, Tool):
-            tools += _server_tool(tool, where, losses)
+            tools += _server_tool(tool, where, losses, home=home)
         elif not allowed or tool.name in allowed:
             tools.append(parts.plain.tool(tool) or _encode_tool(tool, where, parts, losses, home=home))
     if not strict and any(encoded.get("strict") for encoded in tools):
@@ -55,7 +56,10 @@ def _forced(mode: str, names: tuple[str, ...]) -> bool:
     return mode == "required" and len(names) == 1
 
 
-def _server_tool(tool: Opaque | HostedTool, where: str, losses: Losses) -> list[JSONObject]:
+def _server_tool(tool: Opaque | HostedTool, where: str, losses: Losses, *, home: bool) -> list[JSONObject]:
+    if isinstance(tool, HostedTool) and tool.kind in KINDS:
+        encoded = encode_hosted_tool(tool, where, losses, home=home)
+        return [] if encoded is None else [encoded]
     if isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
         return [tool.data]
     losses.dropped(where, kind_of(tool), only_runner(tool))

@@ -14,6 +14,7 @@ from xenoglot.dialects.responses.count_tokens import decode_counted, encode_coun
 from xenoglot.dialects.responses.errors import decode_error
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT
+from xenoglot.dialects.responses.hosted.tools import KINDS as HOSTED
 from xenoglot.dialects.responses.request.decoder import decode_count, decode_request
 from xenoglot.dialects.responses.request.encoder import encode_request
 from xenoglot.dialects.responses.response import decode_response, encode_response
@@ -47,6 +48,7 @@ RESPONSES = Dialect(
     tells_unfinished=True,
     id_prefix="resp_",
     stop_limit=0,
+    hosted_tools=HOSTED,
     decode_request=decode_request,
     encode_request=encode_request,
     decode_response=decode_response,

@@ -18,6 +18,7 @@ from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import plain_tool
+from xenoglot.dialects.responses.hosted.tools import TYPES, decode_hosted_tool, encode_hosted_tools
 from xenoglot.dialects.responses.item_encoder import fitted_name
 from xenoglot.dialects.responses.tool_search import (
     TOOL,
@@ -64,7 +65,7 @@ def identity(tool: RequestTool) -> Hashable:
     """Return what makes a tool the same as another: how it is called, or all of it."""
     if isinstance(tool, Tool):
         return tool.namespace, tool.name
-    return encode_json(tool.data) if isinstance(tool, Opaque) else repr(tool)
+    return encode_json(tool.data if isinstance(tool, Opaque) else tool)
 
 
 def placed(tools: Iterable[RequestTool]) -> tuple[RequestTool, ...]:
@@ -101,6 +102,7 @@ def encode_tools(request: Request, crossing: EncodeContext, inside: Sequence[JSO
     tools: list[tuple[str | None, int, JSONObject]] = []
     told = {encode_json(tool) for tool in inside}
     run = 0
+    hosted = encode_hosted_tools(request.tools, crossing)
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
         if isinstance(tool, Tool):
@@ -108,7 +110,11 @@ def encode_tools(request: Request, crossing: EncodeContext, inside: Sequence[JSO
             run += "namespace" in form
             if not ("placed" in form and crossing.home):
                 tools.append((tool.namespace, run, _encode_tool(tool, where, crossing)))
-        elif isinstance(tool, HostedTool) or tool.dialect != NAME:
+        elif isinstance(tool, HostedTool):
+            entry = hosted.get(index)
+            if entry is not None and entry not in inside:
+                tools.append((None, run, entry))
+        elif tool.dialect != NAME:
             crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
         elif encode_json(tool.data) not in told:
             tools.append((None, run, tool.data))
@@ -138,6 +144,8 @@ def _decode_entry(reader: Reader) -> list[RequestTool]:
         return [_decode_tool(reader, _KINDS[kind])]
     if kind == TOOL and is_for_client(whole):
         return [decode_search_tool(reader)]
+    if kind in TYPES:
+        return [decode_hosted_tool(reader, kind)]
     tools = _decode_namespace(reader) if kind == "namespace" else None
     return [Opaque(dialect=NAME, data=whole)] if tools is None else tools
 

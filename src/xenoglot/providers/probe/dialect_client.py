@@ -100,7 +100,8 @@ class DialectClient:
         """Return the body for the server; `None` if the dialect does not support what it `needs`."""
         losses, facts = Losses(), replace(self.target, **target)
         try:
-            body = self.dialect.encode_request(fitted(request, self.name, facts, losses), losses, facts)
+            fit = fitted(request, self.name, facts, losses, self.dialect.hosted_tools)
+            body = self.dialect.encode_request(fit, losses, facts)
         except WireError:
             return None
         return None if any(loss.what in needs for loss in losses) else body

@@ -25,6 +25,7 @@ from xenoglot.model.content import (
     ToolResult,
 )
 from xenoglot.model.failure import Failure
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 
@@ -83,7 +84,7 @@ def test_a_request_in_canonical_values() -> None:
             Tool(
                 name="f", parameters={"type": "object"}, extra=Extra(dialect="messages", fields={"defer_loading": True})
             ),
-            Opaque(dialect="messages", data={"type": "web_search_20250305", "name": "web_search"}),
+            HostedTool(kind="web_search", extra=Extra(dialect="messages", form={"type": "web_search_20250305"})),
         ),
         tool_choice=ToolChoice(mode="required", names=("f",)),
         parallel_tool_calls=False,

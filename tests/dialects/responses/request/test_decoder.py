@@ -5,7 +5,8 @@ from msgspec.structs import replace
 
 from xenoglot.dialects.responses import RESPONSES
 from xenoglot.errors import WireError
-from xenoglot.model.content import CacheMark, Extra, Opaque, Text
+from xenoglot.model.content import CacheMark, Extra, Text
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking, Tool
 
@@ -113,7 +114,7 @@ def test_only_what_says_something_is_a_loss_elsewhere(fields: JSONObject, lost: 
 def test_tools_inside_of_the_input_are_tools() -> None:
     """pitfall-63: those known already are not there twice."""
     shell = {**FUNCTION, "name": "shell"}
-    search = {"type": "web_search"}
+    search: JSONObject = {"type": "web_search"}
     request = decode(
         tools=[FUNCTION],
         input=[{"type": "additional_tools", "role": "developer", "tools": [shell, FUNCTION, search]}],
@@ -121,7 +122,7 @@ def test_tools_inside_of_the_input_are_tools() -> None:
     known = Tool(name="f", parameters={"type": "object"}, strict=False)
     added = replace(known, name="shell", extra=own(placed=True))
     assert request.tools[:2] == (known, added)
-    assert [tool.data for tool in request.tools[2:] if isinstance(tool, Opaque)] == [search]
+    assert request.tools[2:] == (HostedTool(kind="web_search", extra=own(type="web_search")),)
     assert request.messages == ()
 
 

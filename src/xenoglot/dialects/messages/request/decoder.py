@@ -13,6 +13,14 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.client_tools import CLIENT_TOOLS, decode_client_tool
 from xenoglot.dialects.messages.extras import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import STRING, plain_message, plain_tool
+from xenoglot.dialects.messages.hosted.tools import (
+    SERVERS,
+    TOOLSET,
+    decode_hosted_tool,
+    decode_toolset,
+    hosted_kind,
+    with_servers,
+)
 from xenoglot.dialects.messages.part_decoder import BILLING_HEADER, decode_parts
 from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
 from xenoglot.errors import FailureError, WireError
@@ -83,13 +91,16 @@ def _decode(reader: Reader) -> Request:
     messages = (*(_take_system(reader) if "system" in left else ()), *_take_messages(reader))
     choice, parallel = _take_tool_choice(reader) if "tool_choice" in left else (None, None)
     thinking, output = (None, None) if _THINKING.isdisjoint(left) else _take_thinking_and_output(reader, form)
+    tools = _take_tools(reader, form) if "tools" in left else ()
+    if SERVERS in left:
+        tools = with_servers(reader, tools, form)
     sampling, others = Sampling(**SAMPLING.read(reader, form)), REQUEST.read(reader, form)
     if thinking is not None:
         _check_budget(thinking, sampling.max_tokens)
     request = Request(
         model=model,
         messages=messages,
-        tools=_take_tools(reader, form) if "tools" in left else (),
+        tools=tools,
         tool_choice=choice,
         parallel_tool_calls=parallel,
         sampling=sampling,
@@ -195,6 +206,10 @@ def _decode_tool(reader: Reader) -> RequestTool:
     kind = reader.take("type", str)
     if kind is not None and (published := CLIENT_TOOLS.get(kind)) is not None:
         return decode_client_tool(reader, kind, published)
+    if kind is not None and (does := hosted_kind(kind)) is not None:
+        return decode_hosted_tool(reader, kind, does)
+    if kind == TOOLSET:
+        return decode_toolset(reader)
     if kind not in (None, "custom"):
         reader.rest()["type"] = kind
         return Opaque(dialect=NAME, data=reader.rest())

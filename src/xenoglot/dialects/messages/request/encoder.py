@@ -16,6 +16,7 @@ from xenoglot.codec.requests.adapt_request import JSON_ONLY, as_turns
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.schemas import closed
 from xenoglot.dialects.messages.extras import NAME, with_rest, with_said
+from xenoglot.dialects.messages.hosted.tools import encode_servers
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
 from xenoglot.dialects.messages.reasoning_effort import encode_thinking
 from xenoglot.dialects.messages.request.fields import OUTPUT, REQUEST, SAMPLING
@@ -81,6 +82,7 @@ class _RequestEncoder:
     def _tools(self, request: Request) -> None:
         losses, home = self._losses, self._home
         tools = encode_tools(request, self._parts, losses, home=home, strict=self._target.strict_tools)
+        self._body |= encode_servers(request.tools, self._form, losses)
         if tools or self._form.get("tools") == "empty":
             self._body["tools"] = tools
         if tools or home:
