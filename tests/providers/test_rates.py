@@ -9,7 +9,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from xenoglot.gateway.ledger.request_cost import counts_of
 from xenoglot.model.response import Usage
 from xenoglot.providers.costs import Prices
 from xenoglot.providers.rates import Rates, micro_units, per_search, per_token
@@ -54,6 +56,40 @@ def test_rates_cost_what_the_table_says(provider: str, model: str, fresh: int, r
     assert cost is not None
     assert abs(cost - micro_units(listed.total)) <= 1
     assert rates.source == listed.source
+
+
+rate = st.none() | st.integers(0, 10**9)
+few = st.none() | st.integers(0, 1000)
+
+
+@given(
+    rates=st.builds(
+        Rates, input=rate, output=rate, cache_read=rate, cache_write=rate, audio_in=rate, audio_out=rate, searches=rate
+    ),
+    usage=st.builds(
+        Usage,
+        input_tokens=few,
+        output_tokens=few,
+        cache_read=few,
+        cache_write=few,
+        reasoning=few,
+        input_audio=few,
+        output_audio=few,
+    ),
+    above=st.none() | st.integers(0, 1000),
+)
+def test_usual_usage_costs_the_same_by_itself(rates: Rates, usage: Usage, above: int | None) -> None:
+    """`text_cost` gives the cost of `cost`, or none."""
+    if above is not None:
+        rates = replace(rates, above=((above, replace(rates, input=1)),))
+    cost = rates.text_cost(usage)
+    if cost is not None:
+        assert cost == rates.cost(NONE | counts_of(usage))
+
+
+def test_most_usage_is_usual() -> None:
+    usual = Usage(input_tokens=12, output_tokens=3, cache_read=4, cache_write=0, reasoning=1)
+    assert Rates(input=2_000_000, output=8_000_000, cache_read=500_000).text_cost(usual) == 16 + 2 + 24
 
 
 def test_what_is_not_known_has_no_cost() -> None:

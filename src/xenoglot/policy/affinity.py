@@ -82,13 +82,17 @@ def session_of(request: Request, headers: Sequence[tuple[str, str]]) -> str | No
     for all of an application's requests may have the same; nor is the id of an earlier answer, which changes with every
     turn.
     """
-    said = _first_header(headers) or _first_field(request) or request.cache_key or _users_session(request.user)
+    said = None if _HEADERS.isdisjoint(map(_NAME, headers)) else _first_header(headers)
+    if not said:
+        extra = request.extra
+        fields = bool(request.metadata) or (extra is not None and bool(extra.fields))
+        if not fields and request.cache_key is None and request.user is None:
+            return None  # of most clients
+        said = _first_field(request) or request.cache_key or _users_session(request.user)
     return _digest([said.encode("utf-8", "surrogatepass")]) if said else None
 
 
 def _first_header(headers: Sequence[tuple[str, str]]) -> str | None:
-    if _HEADERS.isdisjoint(map(_NAME, headers)):  # of most clients
-        return None
     shown = {name: value.strip() for name, value in reversed(headers)}
     return next((shown[name] for name in SESSION_HEADERS if shown.get(name)), None)
 

@@ -14,6 +14,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from xenoglot.model.response import Usage
+
 SCALE: Final = 1_000_000
 OWN: Final = "own"
 """Source of prices that the operator set."""
@@ -65,6 +67,23 @@ class Rates(Struct, frozen=True, kw_only=True):
             return None
         total += (rest_in + (counts["extra_input"] or 0)) * (self.input or 0)
         total += (rest_out + (counts["extra_output"] or 0)) * (self.output or 0)
+        return (total + SCALE // 2) // SCALE
+
+    def text_cost(self, usage: Usage) -> int | None:
+        """Return the same cost for nearly all usage; `None` for usage that is unusual, or has no cost.
+
+        Usual are text, read from a cache or not, and rates that are the same for every size of the input.
+        """
+        given, made = usage.input_tokens, usage.output_tokens
+        if given is None or made is None or usage.extra is not None or self.above:
+            return None
+        if usage.cache_write or usage.input_audio or usage.output_audio:
+            return None
+        total = given * (self.input or 0) + made * (self.output or 0)
+        if (cached := usage.cache_read) and (rate := self.cache_read) is not None:
+            if cached > given:
+                return None
+            total += cached * (rate - (self.input or 0))
         return (total + SCALE // 2) // SCALE
 
 

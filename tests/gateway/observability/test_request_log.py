@@ -16,7 +16,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import whereabouts
 from xenoglot.gateway.auth.keys import Principal
-from xenoglot.gateway.observability.request_log import MAX_LOSSES, RequestLog, RequestLogger, line
+from xenoglot.gateway.observability.request_log import MAX_LOSSES, RequestCost, RequestLog, RequestLogger, line
 from xenoglot.gateway.routing.router import Route
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
@@ -92,6 +92,14 @@ def test_what_is_known_is_said() -> None:
         "finish": "stop",
         "losses": ["$.sampling seed dropped (the target has none)"],
     }
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(0, "0.000000"), (7, "0.000007"), (999_999, "0.999999"), (1_000_000, "1.000000"), (1_234_567_890, "1234.567890")],
+)
+def test_a_cost_is_shown_in_units_of_its_currency(amount: int, text: str) -> None:
+    assert str(RequestCost(amount, "USD", "own")) == f"{text} USD"
 
 
 def test_harmless_losses_are_a_summary() -> None:

@@ -85,6 +85,8 @@ class PriceList:
             return RequestCost(0, CURRENCY if rates is None else rates.currency, "cache")
         if rates is None:
             return self._listed(usage, upstream, model)
+        if (cost := rates.text_cost(usage)) is not None:
+            return RequestCost(cost, rates.currency, rates.source)
         counts = counts_of(usage)
         if usage.output_tokens is None and record.finish is None and record.failure is None:
             counts["output"] = 0  # an operation without text, for example embeddings

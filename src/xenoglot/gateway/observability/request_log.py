@@ -46,7 +46,8 @@ COST = "x-xenoglot-cost"
 CACHE = "x-xenoglot-cache"
 """Response header: whether the answer came from the cache (`hit`, with its `age`), or will be there (`miss`)."""
 
-MICRO = 1_000_000
+MICRO_DIGITS = 6
+MICRO = 10**MICRO_DIGITS
 
 LONGEST_TELLING = 2000
 """Characters of losses that a client is told; of those beyond it hears how many there are."""
@@ -81,7 +82,8 @@ class RequestCost(NamedTuple):
 
     def __str__(self) -> str:
         """Return the amount in units of the currency, for a header."""
-        return f"{self.amount // MICRO}.{self.amount % MICRO:06} {self.currency}"
+        digits = str(self.amount).zfill(MICRO_DIGITS + 1)
+        return f"{digits[:-MICRO_DIGITS]}.{digits[-MICRO_DIGITS:]} {self.currency}"
 
 
 class RequestReservation(Protocol):
@@ -402,12 +404,13 @@ class RequestLogger:
         if record.reservation is not None:
             record.reservation.settle(record)
         self.count(record)
+        ended = self.clock()
         if record.spans is not None:
-            record.spans.end(self.clock())
+            record.spans.end(ended)
         if self.ledger is not None:
-            self.ledger.add(record, self.clock())
+            self.ledger.add(record, ended)
         if ACCESS.isEnabledFor(logging.INFO):
-            entry = line(record, self.clock(), all_losses=self.all_losses, written=time.time())
+            entry = line(record, ended, all_losses=self.all_losses, written=time.time())
             log = listener()
             if log is None:
                 ACCESS.info("%s", encode_json(entry).decode())
