@@ -60,12 +60,19 @@ def validate_event(event: ServerSentEvent) -> None:
 def as_documented(value: JSONObject) -> JSONObject:
     """Return an answer, or an event with one, without what OpenAI's servers do otherwise than its document says.
 
-    They write `usage` null while there is none, as Open Responses requires; and the codes of errors that Codex goes by
-    (`context_length_exceeded`) are not among those in the document.
+    They write null for a missing `usage`, and for a missing `description` of a format, as Open Responses requires; and
+    the codes of errors that Codex goes by (`context_length_exceeded`) are not among those in the document.
     """
     if isinstance(value.get("response"), dict):
         return value | {"response": as_documented(value["response"])}
     said = {key: item for key, item in value.items() if key != "usage" or item is not None}
+    if said.get("object") == "response" and "text" in said:
+        said["text"] = _without_null(said["text"])
     if isinstance(said.get("error"), dict) and said.get("object") == "response":
         said["error"] = said["error"] | {"code": "server_error"}
     return said
+
+
+def _without_null(text: JSONObject) -> JSONObject:
+    form = text.get("format") or {}
+    return text | {"format": {key: item for key, item in form.items() if item is not None}} if form else text
