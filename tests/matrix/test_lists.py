@@ -40,7 +40,14 @@ LISTED: dict[str, JSONObject] = {
 }
 
 KNOWN = {"created": 1_700_000_000, "owned_by": "somebody"}
-MESSAGES_SMALL = {"created": 1_767_323_045, "owned_by": "", "name": "Small", "context_length": 200_000}
+MESSAGES_SMALL = {
+    "created": 1_767_323_045,
+    "owned_by": "",
+    "name": "Small",
+    **dict.fromkeys(("context_length", "context_window", "max_model_len"), 200_000),
+    "max_completion_tokens": 64_000,
+    "top_provider": {"context_length": 200_000, "max_completion_tokens": 64_000},
+}
 IN_2023 = "2023-11-14T22:13:20Z"
 
 COUNTED: JSONObject = {

@@ -215,7 +215,14 @@ class Engine:
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the one model; its context is shared by all concurrent requests."""
-        return (ModelInfo(id=self.name, owned_by="xenoglot", max_input_tokens=self._context),)
+        info = ModelInfo(
+            id=self.name,
+            owned_by="xenoglot",
+            max_input_tokens=self._context,
+            input_modalities=("text",),  # weights without a projector
+            output_modalities=("text",),
+        )
+        return (info,)
 
     async def aclose(self) -> None:
         """Stop the child processes."""

@@ -21,6 +21,7 @@ from xenoglot.gateway.api.metrics import (
     ledger_exposition,
     render_metrics,
 )
+from xenoglot.gateway.api.model_facts import ModelFacts
 from xenoglot.gateway.api.models import ModelsEndpoint
 from xenoglot.gateway.api.operations import CountEndpoint, OperationEndpoint
 from xenoglot.gateway.api.parse import ParseEndpoint
@@ -173,7 +174,7 @@ class Gateway:
             operation=OperationEndpoint(self.services, bodies),
             forwarding=ForwardEndpoint(self.services, bodies),
             parse=ParseEndpoint(bodies),
-            models=ModelsEndpoint(self.models, bodies, config.upstreams),
+            models=ModelsEndpoint(self.models, bodies, ModelFacts(config.upstreams, self.prices)),
             status=StatusEndpoint(metrics),
             health=self.health,
             usage=UsageEndpoint(keeper, self.recorder),

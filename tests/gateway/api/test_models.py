@@ -8,16 +8,24 @@ import pytest
 from msgspec.structs import replace
 
 from tests.gateway.scripted_backends import Backend
+from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
+from xenoglot.gateway.api.model_facts import ModelFacts
 from xenoglot.gateway.api.models import list_models
 from xenoglot.gateway.config.extra_endpoints import ModelOverrides
+from xenoglot.gateway.config.ledger import PriceSettings
+from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import UpstreamSettings
+from xenoglot.gateway.ledger.request_cost import PriceList
 from xenoglot.gateway.routing.router import RoutePlan, Router, single
-from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.catalog import ModelInfo, TokenPrice
 from xenoglot.model.failure import Failure
+from xenoglot.providers.costs import Prices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from xenoglot.policy.capabilities import Need
 
 
 class Having(Backend):
@@ -93,10 +101,43 @@ async def test_findings_clients_3_context_windows_are_those_of_the_facts(
         "untold": upstream,
     }
     backends = {"told": Having("c"), "one": Having("a", "b"), "untold": Having("c")}
-    found = await list_models(Router(plans), backends, upstreams)
+    found = await list_models(Router(plans), backends, ModelFacts(upstreams))
     assert {model.id: model.max_input_tokens for model in found} == listed
 
 
 async def test_nobody_says_anything() -> None:
     with pytest.raises(FailureError, match="connection error: the upstream cannot be reached"):
         await list_models(Router([single("*", "silent")]), {"silent": Having()})
+
+
+class Limited(Having):
+    """A backend that is known to take neither tools nor images."""
+
+    def missing_capabilities(self, model: str) -> frozenset[Need]:  # noqa: ARG002  of every model
+        return frozenset({"tools", "images"})
+
+
+async def test_facts_fill_in_what_a_server_does_not_list() -> None:
+    upstream = UpstreamSettings(
+        dialect="chat",
+        base_url="http://127.0.0.1:9",
+        provider="openai",
+        model_overrides=(
+            ModelOverrides(names=("a",), context=4096, target=Target(max_tokens_limit=512, efforts=("low", "high"))),
+        ),
+    )
+    config = Config(upstreams={"one": upstream}, prices=(PriceSettings(model="a", input=0.5, output=1.25),))
+    facts = ModelFacts(config.upstreams, PriceList(config, lambda: 0.0, Prices(packaged=False)))
+    found = await list_models(Router([single("a", "one"), single("b", "one")]), {"one": Limited("c")}, facts)
+    assert found == (
+        ModelInfo(
+            id="a",
+            max_input_tokens=4096,
+            max_output_tokens=512,
+            input_modalities=("text",),
+            tools=False,
+            reasoning=True,
+            price=TokenPrice(input="0.0000005", output="0.00000125"),
+        ),
+        ModelInfo(id="b", input_modalities=("text",), tools=False),
+    )

@@ -22,15 +22,13 @@ from xenoglot.dialects.chat.tokenize import TOKENIZER
 from xenoglot.dialects.openai.batch_paths import BATCHING
 from xenoglot.dialects.openai.errors import decode_error, encode_error
 from xenoglot.dialects.openai.forwarded_paths import FORWARDED_PATHS
+from xenoglot.dialects.openai.models import decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.openai.shared import (
     FORWARD,
     MARKS,
     OPERATIONS,
     authorize,
-    decode_models,
-    encode_model,
-    encode_models,
 )
 from xenoglot.dialects.openai.stream_usage import STREAM_USAGE
 from xenoglot.dialects.openai.usage import extra_usage

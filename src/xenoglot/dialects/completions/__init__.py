@@ -14,8 +14,9 @@ from xenoglot.dialects.completions.response import decode_response, encode_respo
 from xenoglot.dialects.completions.stream.decoder import StreamDecoder
 from xenoglot.dialects.completions.stream.encoder import StreamEncoder
 from xenoglot.dialects.openai.errors import decode_error, encode_error
+from xenoglot.dialects.openai.models import decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
-from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize
 from xenoglot.dialects.openai.stream_usage import STREAM_USAGE
 
 COMPLETIONS = Dialect(

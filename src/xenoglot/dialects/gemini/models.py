@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.gemini.extras import with_said
+from xenoglot.dialects.gemini.extras import NAME, with_said
 from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.content import Extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 PREFIX = "models/"
 
 _METHODS = ("generateContent", "countTokens")
+
+_LISTED = ("version", "description", "temperature", "maxTemperature", "topP", "topK")
+"""Fields of a model that only this dialect lists."""
 
 
 def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
@@ -33,20 +37,29 @@ def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
             display_name=item.take_if("displayName", str),
             max_input_tokens=item.count("inputTokenLimit"),
             max_output_tokens=item.count("outputTokenLimit"),
+            reasoning=item.take_if("thinking", bool),
+            extra=_listed(item),
         )
         for item in Reader(body).objects("models")
         if (name := item.take_if("name", str)) is not None
     )
 
 
+def _listed(item: Reader) -> Extra | None:
+    fields = {name: item.peek(name) for name in _LISTED if name in item}
+    return Extra(dialect=NAME, fields=fields) if fields else None
+
+
 def encode_model(model: ModelInfo) -> JSONObject:
     """Return one model."""
-    return with_said(
+    body = with_said(
         {"name": PREFIX + model.id, "displayName": model.display_name or model.id},
         inputTokenLimit=model.max_input_tokens,
         outputTokenLimit=model.max_output_tokens,
         supportedGenerationMethods=list(_METHODS),
+        thinking=model.reasoning,
     )
+    return body | (model.extra.fields if model.extra is not None and model.extra.dialect == NAME else {})
 
 
 def encode_models(models: Sequence[ModelInfo]) -> JSONObject:

@@ -22,7 +22,8 @@ from xenoglot.dialects.messages.response import decode_response, encode_response
 from xenoglot.dialects.messages.stream.decoder import StreamDecoder
 from xenoglot.dialects.messages.stream.encoder import StreamEncoder
 from xenoglot.dialects.messages.usage import extra_usage
-from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.catalog import ModelInfo, modalities_of
+from xenoglot.model.content import Extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.features.batch import BatchCodec
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
+    from xenoglot.model.catalog import Modality
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
@@ -58,14 +60,44 @@ def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
             max_input_tokens=item.count("max_input_tokens"),
             max_output_tokens=item.count("max_tokens"),
             lifecycle=item.take_if("lifecycle", str),
+            input_modalities=_modalities(Reader(capabilities := item.take_if("capabilities", dict) or {})),
+            reasoning=_supported(Reader(capabilities), "thinking"),
+            extra=_listed(item, capabilities),
         )
         for item in Reader(body).objects("data")
         if (name := item.take_if("id", str)) is not None
     )
 
 
+_LISTED = ("deprecated_at", "line", "retires_at")
+"""Fields of a model that only this dialect lists, apart from its capabilities."""
+
+
+def _listed(item: Reader, capabilities: JSONObject) -> Extra | None:
+    known = {name: item.peek(name) for name in _LISTED if name in item}
+    fields = known | ({"capabilities": capabilities} if capabilities else {})
+    return Extra(dialect=NAME, fields=fields) if fields else None
+
+
+def _supported(capabilities: Reader, name: str) -> bool | None:
+    """Return whether a model has a capability (`anthropic/types/model_capabilities.py`); `None` if it is not listed."""
+    found = capabilities.take_if(name, dict)
+    return None if found is None else found.get("supported") is True
+
+
+def _modalities(capabilities: Reader) -> tuple[Modality, ...] | None:
+    takes = {"image": _supported(capabilities, "image_input"), "file": _supported(capabilities, "pdf_input")}
+    if None in takes.values():
+        return None
+    return modalities_of(("text", *(name for name, taken in takes.items() if taken)))
+
+
 def encode_model(model: ModelInfo) -> JSONObject:
-    """Return one model; an unknown date is the epoch, an unknown lifecycle active (`anthropic/types/model_info.py`)."""
+    """Return one model; an unknown date is the epoch, an unknown lifecycle active (`anthropic/types/model_info.py`).
+
+    `capabilities` are those that a server of this dialect lists: all of their keys are required, and the list of
+    another dialect does not have them.
+    """
     body: JSONObject = {
         "type": "model",
         "id": model.id,
@@ -77,6 +109,8 @@ def encode_model(model: ModelInfo) -> JSONObject:
         body["max_input_tokens"] = model.max_input_tokens
     if model.max_output_tokens is not None:
         body["max_tokens"] = model.max_output_tokens
+    if model.extra is not None and model.extra.dialect == NAME:
+        body |= model.extra.fields
     return body
 
 

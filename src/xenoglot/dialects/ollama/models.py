@@ -14,13 +14,14 @@ from xenoglot.codec.dialect import ModelEndpoint
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.ollama.extras import FAMILY, NAMES
 from xenoglot.dialects.ollama.response_envelope import decode_moment, encode_moment
-from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.catalog import ModelInfo, modalities_of
 from xenoglot.model.response import Candidate, Finish, Response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.catalog import Modality
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
 
@@ -35,9 +36,10 @@ _ARCHITECTURE = "unknown"
 
 _FOREVER = "9999-12-31T23:59:59Z"
 
-CAPABILITIES = ("completion", "tools", "vision")
-"""What a model can be asked for. A list of models does not tell, and clients do not offer what is not said here, while
-a model that cannot do it says so when it is asked. Thinking is left out: clients turn it on for all that can."""
+COMPLETION = "completion"
+
+_INPUTS: dict[str, Modality] = {"vision": "image", "audio": "audio"}
+"""Capability (`types/model/capability.go`) -> what a model with it takes."""
 
 
 def decode_models(body: object) -> tuple[ModelInfo, ...]:
@@ -47,10 +49,41 @@ def decode_models(body: object) -> tuple[ModelInfo, ...]:
         WireError: it is no list of objects.
     """
     return tuple(
-        ModelInfo(id=name, created=decode_moment(item.take_if("modified_at", str)), max_input_tokens=_context(item))
+        ModelInfo(
+            id=name,
+            created=decode_moment(item.take_if("modified_at", str)),
+            max_input_tokens=_context(item),
+            input_modalities=_modalities(capable := item.take_if("capabilities", list)),
+            tools=None if capable is None else "tools" in capable,
+            reasoning=None if capable is None else "thinking" in capable,
+        )
         for item in Reader(body).objects("models")
         if (name := item.take_if("model", str) or item.take_if("name", str))
     )
+
+
+def _modalities(capable: Sequence[JSON] | None) -> tuple[Modality, ...] | None:
+    if capable is None:
+        return None
+    return modalities_of(("text", *(taken for name, taken in _INPUTS.items() if name in capable)))
+
+
+def capabilities(model: ModelInfo) -> list[JSON]:
+    """Return what can be requested of a model.
+
+    Clients do not offer what is not in the list, while a model that cannot do it reports that when it is called: tools
+    and vision are listed unless the model is known not to have them. Thinking is listed only if it is known: clients
+    turn it on for all that have it.
+    """
+    taken = model.input_modalities
+    listed: dict[str, bool] = {
+        COMPLETION: True,
+        "tools": model.tools is not False,
+        "vision": taken is None or "image" in taken,
+        "audio": taken is not None and "audio" in taken,
+        "thinking": model.reasoning is True,
+    }
+    return [name for name, has in listed.items() if has]
 
 
 def encode_models(models: Sequence[ModelInfo]) -> JSONObject:
@@ -88,7 +121,7 @@ def show(asked: JSONObject, models: Sequence[ModelInfo]) -> JSONObject | None:
         "template": "",
         "details": _details(model),
         "model_info": info,
-        "capabilities": list(CAPABILITIES),
+        "capabilities": capabilities(model),
         "modified_at": encode_moment(model.created),
     }
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.openai.errors import encode_error
 from xenoglot.dialects.openai.forwarded_paths import FORWARDED_PATHS
+from xenoglot.dialects.openai.models import decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
-from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize
 from xenoglot.dialects.responses.count_tokens import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.errors import decode_error
 from xenoglot.dialects.responses.extras import NAME

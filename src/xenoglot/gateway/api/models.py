@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import expected
 from xenoglot.errors import FailureError
-from xenoglot.gateway.config.provider_defaults import context_of
-from xenoglot.gateway.config.settings import UpstreamSettings
+from xenoglot.gateway.api.model_facts import ModelFacts
 from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.routing.model_router import ModelRouter, unknown_model
@@ -37,7 +36,7 @@ class ModelsEndpoint(Struct, frozen=True):
 
     models: ModelRouter
     bodies: BodyReader
-    upstreams: Mapping[str, UpstreamSettings]
+    facts: ModelFacts
 
     async def list_models(self, ctx: RequestContext) -> None:
         """Tell all models that the client may ask for."""
@@ -80,16 +79,14 @@ class ModelsEndpoint(Struct, frozen=True):
 
     async def _allowed(self, ctx: RequestContext) -> Sequence[ModelInfo]:
         """Return the models that the client may ask for."""
-        models = await list_models(self.models.router, self.models.backends, self.upstreams)
+        models = await list_models(self.models.router, self.models.backends, self.facts)
         return [model for model in models if ctx.client.allows(model.id)]
 
 
 async def list_models(
-    router: Router, backends: Mapping[str, Backend], upstreams: Mapping[str, UpstreamSettings] | None = None
+    router: Router, backends: Mapping[str, Backend], facts: ModelFacts | None = None
 ) -> tuple[ModelInfo, ...]:
-    """Return the models, the named ones first.
-
-    A context window that its server does not list is the one in the facts of its upstream, if they have one.
+    """Return the models, the named ones first, each with what its server lists and else what the `facts` have.
 
     Raises:
         FailureError: nothing is named, and no backend says what it has.
@@ -104,15 +101,7 @@ async def list_models(
     errors = [models for _, models in answers if isinstance(models, FailureError)]
     if errors and not found:
         raise errors[0]
-    return tuple(_with_window(model, router, upstreams or {}) for model in found.values())
-
-
-def _with_window(model: ModelInfo, router: Router, upstreams: Mapping[str, UpstreamSettings]) -> ModelInfo:
-    route = router.resolve(model.id)
-    if model.max_input_tokens is not None or route is None or route.backend not in upstreams:
-        return model
-    facts = upstreams[route.backend].model_overrides
-    return replace(model, max_input_tokens=context_of(facts, route.model))
+    return tuple(found.values()) if facts is None else await facts.complete(found.values(), router, backends)
 
 
 def _asked(router: Router, backends: Mapping[str, Backend]) -> list[str]:

@@ -60,6 +60,10 @@ class PriceList:
             return True
         return self._listed(Usage(input_tokens=1, output_tokens=1), upstream, model) is not None
 
+    def rates(self, upstream: str, model: str) -> Rates | None:
+        """Return the prices of a model; `None` if they are unknown, or not linear. Takes about a millisecond once."""
+        return self._rates_of(upstream, model)
+
     def use_stored(self, rows: Sequence[StoredPrice]) -> None:
         """Use these prices of the store from now on."""
         self._stored = [(row, _stored_rates(row)) for row in sorted(rows, key=lambda row: row.rank)]

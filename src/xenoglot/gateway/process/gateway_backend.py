@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.dialect_registry import get
+from xenoglot.gateway.api.model_facts import ModelFacts
 from xenoglot.gateway.api.models import list_models
 from xenoglot.gateway.api.operations import operate
 from xenoglot.gateway.app import Gateway
@@ -117,7 +118,8 @@ class GatewayBackend:
     async def models(self) -> Sequence[ModelInfo]:
         """Return what can be asked for."""
         gateway = self._gateway
-        return await list_models(gateway.router, gateway.backends, gateway.config.upstreams)
+        facts = ModelFacts(gateway.config.upstreams, gateway.prices)
+        return await list_models(gateway.router, gateway.backends, facts)
 
     async def aclose(self) -> None:
         """Nothing is held: the gateway belongs to whoever assembled it."""

@@ -230,7 +230,17 @@ def test_the_list_of_models() -> None:
     assert CHAT.encode_models(models) == {
         "object": "list",
         "data": [
-            {"id": "a", "object": "model", "created": 7, "owned_by": "o", "name": "A", "context_length": 9},
+            {
+                "id": "a",
+                "object": "model",
+                "created": 7,
+                "owned_by": "o",
+                "name": "A",
+                "context_length": 9,
+                "context_window": 9,
+                "max_model_len": 9,
+                "top_provider": {"context_length": 9},
+            },
             {"id": "b", "object": "model", "created": 0, "owned_by": ""},
         ],
     }

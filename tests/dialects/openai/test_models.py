@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.dialects.openai.shared import decode_models
+from xenoglot.dialects.openai.models import decode_models
 from xenoglot.model.json import JSONObject
 
 
