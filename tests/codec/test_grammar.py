@@ -22,6 +22,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.events import (
     BETWEEN,
@@ -154,6 +155,7 @@ PARTS: dict[type[Part], Part] = {
     ToolCall: ToolCall(id="1", name="f"),
     Audio: Audio(),
     Image: Image(source=Remote("https://example.com/a.png")),
+    Video: Video(source=Remote("https://example.com/a.mp4")),
     File: File(source=Remote("https://example.com/a.pdf")),
     ToolResult: ToolResult(call_id="1"),
     HostedCall: HostedCall(id="1", kind="web_search"),

@@ -26,6 +26,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSON
@@ -246,6 +247,7 @@ MADE_OF: dict[type, tuple[str, ...]] = {
     Text: ("text",),
     Image: ("source",),
     Audio: ("source", "format", "transcript"),
+    Video: ("source",),
     File: ("source",),
     Reasoning: ("text", "summary"),
     ToolCall: ("id", "name", "namespace", "arguments", "kind"),

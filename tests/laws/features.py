@@ -27,6 +27,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Message, Request, RequestTool, Sampling, Tool, ToolChoice
@@ -51,6 +52,7 @@ KINDS: dict[type[Part], str] = {
     Text: "text",
     Image: "image",
     Audio: "audio",
+    Video: "video",
     File: "file",
     Refusal: "refusal",
     HostedCall: "call of a tool that the provider runs",
@@ -114,9 +116,10 @@ ASKED = {
     "Content": (
         "text",
         "refusal",
-        *(f"{kind} {how}" for kind in ("image", "audio", "file") for how in SOURCES.values()),
+        *(f"{kind} {how}" for kind in ("image", "audio", "video", "file") for how in SOURCES.values()),
         "audio of an earlier answer",
         "image detail",
+        "cut of a video",
         "file name",
         "file context",
         "file to be cited",
@@ -256,7 +259,7 @@ def _part(path: str, part: Part) -> Iterator[Use]:
             yield from _call(path, part)
         case ToolResult():
             yield from _result(path, part)
-        case Image() | Audio() | File():
+        case Image() | Audio() | Video() | File():
             yield from _medium(path, part)
         case _:
             if not isinstance(part, Text | Refusal) or part.text:
@@ -286,11 +289,12 @@ def _result(path: str, result: ToolResult) -> Iterator[Use]:
         yield _use("result: error or not", f"{path}.is_error")
 
 
-def _medium(path: str, part: Image | Audio | File) -> Iterator[Use]:
+def _medium(path: str, part: Image | Audio | Video | File) -> Iterator[Use]:
     how = None if part.source is None else SOURCES[type(part.source)]
     feature = "audio of an earlier answer" if how is None else f"{KINDS[type(part)]} {how}"
     yield _use(feature, path, MADE_OF[type(part)])
     extras = {"detail": "image detail", "name": "file name", "context": "file context", "citable": "file to be cited"}
+    extras |= dict.fromkeys(("start", "end", "fps"), "cut of a video")
     for name, feature in extras.items():
         if getattr(part, name, None) is not None:
             yield _use(feature, f"{path}.{name}")

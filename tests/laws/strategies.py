@@ -33,6 +33,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.failure import STATUS, Failure
 from xenoglot.model.json import JSON, JSONObject
@@ -121,6 +122,15 @@ IMAGES = st.builds(
     extra=maybe(EXTRAS),
 )
 AUDIOS = st.builds(Audio, source=st.builds(Inline, BASE64), format=st.sampled_from(["wav", "mp3"]))
+VIDEOS = st.builds(
+    Video,
+    source=st.builds(Inline, BASE64, st.just("video/mp4")) | st.builds(Remote, URLS.map("{}.mp4".format)),
+    start=st.sampled_from([None, 1.5, 10.0]),
+    end=st.sampled_from([None, 20.0]),
+    fps=st.sampled_from([None, 2.0]),
+    cache=maybe(CACHE_MARKS),
+    extra=maybe(EXTRAS),
+)
 FILES = st.builds(
     File,
     source=st.one_of(
@@ -205,7 +215,7 @@ SYSTEM = st.builds(
 def turns(draw: st.DrawFn) -> list[Message]:
     """Return a user turn, or an assistant turn with the results of its calls."""
     if draw(st.booleans()):
-        parts = st.one_of(TEXT_PARTS, IMAGES, AUDIOS, FILES, OPAQUES)
+        parts = st.one_of(TEXT_PARTS, IMAGES, AUDIOS, VIDEOS, FILES, OPAQUES)
         return [Message(role="user", content=draw(tuples_of(parts, least=1)), name=draw(maybe(NAMES)))]
     ids = [f"call_{draw(st.integers(0, 2**64))}" for _ in range(draw(st.integers(0, 2)))]  # no two the same
     said = draw(tuples_of(st.one_of(TEXT_PARTS, REASONINGS, REFUSALS, OPAQUES), least=0 if ids else 1))

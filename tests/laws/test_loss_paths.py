@@ -34,6 +34,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.request import Message, Request
 
@@ -50,6 +51,7 @@ PARTS: dict[str, Part] = {
     "image-id": Image(source=Stored(id="file-1"), extra=OTHER),
     "image-odd": Image(source=Inline(data="AAAA", media_type="image/tiff"), extra=OTHER),
     "audio": Audio(source=Inline(data="AAAA", media_type="audio/wav"), transcript="a", extra=OTHER),
+    "video": Video(source=Inline(data="AAAA", media_type="video/mp4"), start=1.5, fps=2.0, extra=OTHER),
     "file": File(source=Inline(data="AAAA", media_type="application/pdf"), name="a.pdf", context="c", extra=OTHER),
     "file-text": File(source=Plain(text="a"), name="a.txt", citable=True, extra=OTHER),
     "reasoning": Reasoning(text="a", signature="s", extra=OTHER),

@@ -16,6 +16,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.hosted import HostedTool
 
@@ -29,6 +30,7 @@ _NAMES: dict[type[Part], str] = {
     Text: "text",
     Image: "image",
     Audio: "audio",
+    Video: "video",
     File: "file",
     Reasoning: "reasoning",
     ToolCall: "tool_call",

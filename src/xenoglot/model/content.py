@@ -197,6 +197,32 @@ class Audio(Struct, frozen=True, kw_only=True, tag=True):
     __repr__ = short_repr
 
 
+class Video(Struct, frozen=True, kw_only=True, tag=True):
+    """A part of a message: a video, or the cut of it from `start` to `end` in seconds, seen `fps` times a second.
+
+    Args:
+        source: The bytes (`Inline`), or where they are (`xenoglot.model.content.Remote`, `Stored`).
+        start: Where the model begins to watch. `None` is the beginning.
+        end: Where the model stops. `None` is the end.
+        fps: Frames per second that the model is shown. `None` is the server's default.
+        cache: Marks the prompt up to here for the provider's cache.
+        extra: Fields that only their own dialect has.
+
+    Example:
+        >>> from xenoglot.model.content import Remote, Video
+        >>> video = Video(source=Remote(url="https://example.com/a.mp4"), start=10.0, end=20.0)
+    """
+
+    source: Inline | Remote | Stored
+    start: float | None = None
+    end: float | None = None
+    fps: float | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
 class File(Struct, frozen=True, kw_only=True, tag=True):
     """A document; `context` is a note on it for the model, `citable` asks the model to cite it."""
 
@@ -410,5 +436,16 @@ class Opaque(Struct, frozen=True, kw_only=True, tag=True):
 
 
 Part: TypeAlias = (
-    Text | Image | Audio | File | Reasoning | ToolCall | ToolResult | HostedCall | HostedResult | Refusal | Opaque
+    Text
+    | Image
+    | Audio
+    | Video
+    | File
+    | Reasoning
+    | ToolCall
+    | ToolResult
+    | HostedCall
+    | HostedResult
+    | Refusal
+    | Opaque
 )

@@ -32,6 +32,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON
@@ -203,6 +204,7 @@ GROWTH: dict[type[Part], tuple[type[Event], ...]] = {
     ToolCall: (ArgumentsDelta,),
     Audio: (AudioDelta,),
     Image: (),
+    Video: (),
     File: (),
     ToolResult: (),
     HostedCall: (ArgumentsDelta, HostedProgress),

@@ -28,6 +28,7 @@ from xenoglot.model.content import (
     Stored,
     Text,
     ToolResult,
+    Video,
 )
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import RequestTool, Tool
@@ -159,7 +160,7 @@ def _part_pieces(parts: Iterable[Part]) -> Iterator[bytes]:
         match part:
             case Text(text=text):
                 yield from _clipped(text)
-            case Image(source=source) | Audio(source=source) | File(source=source):
+            case Image(source=source) | Audio(source=source) | Video(source=source) | File(source=source):
                 yield from _source_pieces(source)
             case ToolResult(call_id=name, content=content):
                 yield name.encode("utf-8", "surrogatepass")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.model.content import Audio, CacheMark, File, Image, Text, ToolCall, ToolResult
+from xenoglot.model.content import Audio, CacheMark, File, Image, Text, ToolCall, ToolResult, Video
 from xenoglot.model.request import Request, RequestTool, Tool
 from xenoglot.policy.token_estimate import estimate
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MARK: Final = CacheMark()
 
-_MARKABLE = (Text, Image, File, Audio, ToolCall, ToolResult)
+_MARKABLE = (Text, Image, File, Audio, Video, ToolCall, ToolResult)
 _SYSTEM: Final = ("system", "developer")
 _GIVEN: Final = ("user", "tool")
 """Roles of the turns that a request adds; the turn of the assistant is between two of them."""

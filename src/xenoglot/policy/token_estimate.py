@@ -36,6 +36,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.events import ArgumentsDelta, AudioDelta, BlockEnded, BlockStarted, ReasoningDelta, TextDelta
 from xenoglot.model.hosted import HostedTool
@@ -249,7 +250,7 @@ def _part(part: Part, texts: list[str]) -> int:  # noqa: C901, PLR0911  one for 
             return IMAGE_TOKENS
         case Audio(source=None):
             return _text(part.transcript, texts)
-        case Audio(source=source) | File(source=source):
+        case Audio(source=source) | Video(source=source) | File(source=source):
             return _media(source, texts)
         case HostedCall() | HostedResult():
             return TOOL_TOKENS + _hosted(part, texts)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.model.content import Audio, File, Image, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import Audio, File, Image, Refusal, Text, ToolCall, ToolResult, Video
 from xenoglot.model.request import Message, Request, Sampling
 from xenoglot.model.short_repr import short_repr
 
@@ -186,7 +186,7 @@ def _note(part: Part) -> Part:
     if not isinstance(part, ToolResult):
         return part
     text = _text(part.content)
-    media = [type(inner).__name__.lower() for inner in part.content if isinstance(inner, Image | Audio | File)]
+    media = [type(inner).__name__.lower() for inner in part.content if isinstance(inner, Image | Audio | Video | File)]
     if len(text) <= SHORT_RESULT and not media:
         return part
     held = ", ".join([f"{len(text)} characters", *media])

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from xenoglot.errors import XenoglotError
-from xenoglot.model.content import Audio, File, Image, Inline, Opaque, Part, Text, ToolResult
+from xenoglot.model.content import Audio, File, Image, Inline, Opaque, Part, Text, ToolResult, Video
 from xenoglot.model.json import JSON
 from xenoglot.model.short_repr import short_repr
 
@@ -31,8 +31,8 @@ LONGEST_ERROR: Final = 2_000
 _KNOWN = ("builtins", "datetime")
 """Packages of types whose own conversion is trusted: a mock's would return further mocks without end."""
 
-_MEDIA = (Image, Audio, File)
-_PARTS = (Text, Image, Audio, File, Opaque)
+_MEDIA = (Image, Audio, Video, File)
+_PARTS = (Text, Image, Audio, Video, File, Opaque)
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):

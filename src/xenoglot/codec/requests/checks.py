@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.errors import WireError
-from xenoglot.model.content import Audio, File, Image, Inline, Nested, Remote, Stored, ToolResult
+from xenoglot.model.content import Audio, File, Image, Inline, Nested, Remote, Stored, ToolResult, Video
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sized
@@ -24,7 +24,7 @@ SCHEMES: Final = ("https", "http", "gs", "s3")
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_= \t\r\n"
 """Both alphabets of RFC 4648, and what may stand between the lines."""
 
-_MEDIA: Final = frozenset({Image, File, Audio})
+_MEDIA: Final = frozenset({Image, File, Audio, Video})
 
 _AUDIO_FORMATS: Final = {
     "mpeg": "mp3",
@@ -115,7 +115,7 @@ def _check(parts: Iterable[Part], path: str) -> None:
                 _check(content, f"{path}[{index}].content")
             case File(source=Nested(parts=inner)):
                 _check(inner, f"{path}[{index}].source.content")  # as the dialect that has such files writes it
-            case Image(source=source) | File(source=source) | Audio(source=source):
+            case Image(source=source) | File(source=source) | Audio(source=source) | Video(source=source):
                 _check_source(source, f"{path}[{index}]")
             case _:
                 pass

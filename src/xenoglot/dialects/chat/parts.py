@@ -29,6 +29,7 @@ from xenoglot.model.content import (
     Remote,
     Stored,
     Text,
+    Video,
 )
 
 if TYPE_CHECKING:
@@ -108,12 +109,8 @@ def encode_part(part: Part, where: str, crossing: EncodeContext) -> JSONObject |
     match part:
         case Text():
             encoded = _encode_text(part, where, crossing)
-        case Image():
-            encoded = _encode_image(part, where, crossing)
-        case Audio():
-            encoded = _encode_audio(part, where, crossing)
-        case File():
-            encoded = _encode_file(part, where, crossing)
+        case Image() | Audio() | Video() | File():
+            encoded = _encode_medium(part, where, crossing)
         case Refusal():
             own = own_fields(part.extra, where, crossing.losses)
             encoded = {"type": "refusal", "refusal": part.text, **own}
@@ -158,6 +155,13 @@ def _decode_image(reader: Reader) -> Part:
     inner = need_object(reader, "image_url")
     source, detail = source_of(inner.need("url", str)), inner.take("detail", str)
     return Image(source=source, detail=detail, cache=cache, extra=_nested(reader, "image_url", inner))
+
+
+def _decode_video(reader: Reader) -> Part:
+    """Read a video, as vLLM, SGLang and OpenRouter take it (https://openrouter.ai/docs/guides/overview/multimodal/videos)."""
+    cache = take_cache(reader)
+    inner = need_object(reader, "video_url")
+    return Video(source=source_of(inner.need("url", str)), cache=cache, extra=_nested(reader, "video_url", inner))
 
 
 def _decode_audio(reader: Reader) -> Part:
@@ -207,6 +211,7 @@ _DECODERS: dict[str, Callable[[Reader], Part | None]] = {
     "text": _decode_text,
     "refusal": _decode_refusal,
     "image_url": _decode_image,
+    "video_url": _decode_video,
     "input_audio": _decode_audio,
     "file": _decode_file,
     "thinking": _decode_thinking,
@@ -227,6 +232,18 @@ def _encode_text(part: Text, where: str, crossing: EncodeContext) -> JSONObject:
     return {"type": "text", "text": part.text, **encode_cache(part.cache, where, crossing), **own}
 
 
+def _encode_medium(part: Image | Audio | Video | File, where: str, crossing: EncodeContext) -> JSONObject | None:
+    match part:
+        case Image():
+            return _encode_image(part, where, crossing)
+        case Audio():
+            return _encode_audio(part, where, crossing)
+        case Video():
+            return _encode_video(part, where, crossing)
+        case File():
+            return _encode_file(part, where, crossing)
+
+
 def _encode_image(part: Image, where: str, crossing: EncodeContext) -> JSONObject | None:
     match part.source:
         case Inline() as source:
@@ -240,6 +257,23 @@ def _encode_image(part: Image, where: str, crossing: EncodeContext) -> JSONObjec
     detail = {} if part.detail is None else {"detail": part.detail}
     image: JSON = url if "bare" in form else {"url": url, **detail, **left(own, form, "image_url")}
     return {"type": "image_url", "image_url": image, **encode_cache(part.cache, where, crossing), **own}
+
+
+def _encode_video(part: Video, where: str, crossing: EncodeContext) -> JSONObject | None:
+    match part.source:
+        case Inline() as source:
+            url = data_url(source)
+        case Remote(url=url):
+            pass
+        case _:
+            crossing.losses.dropped(where, "video", "only a URL or inline data can be written")
+            return None
+    for name in ("start", "end", "fps"):
+        if getattr(part, name) is not None:
+            crossing.losses.dropped(where, name, "a video of the dialect has no such field")
+    form, own = form_of(part.extra, NAME), own_fields(part.extra, where, crossing.losses)
+    video = {"url": url, **left(own, form, "video_url")}
+    return {"type": "video_url", "video_url": video, **encode_cache(part.cache, where, crossing), **own}
 
 
 def _encode_audio(part: Audio, where: str, crossing: EncodeContext) -> JSONObject | None:

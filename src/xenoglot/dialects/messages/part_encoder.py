@@ -34,6 +34,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +137,10 @@ class PartEncoder:
         self._losses.approximated(where, "audio", "only its transcript is written")
         return self._text(Text(text=part.transcript, cache=part.cache, extra=part.extra), where)
 
-    def _medium(self, part: Image | File, where: str) -> JSONObject | None:
+    def _medium(self, part: Image | Video | File, where: str) -> JSONObject | None:
+        if isinstance(part, Video):
+            self._losses.dropped(where, "video", "the dialect takes no video")
+            return None
         return self._image(part, where) if isinstance(part, Image) else self._file(part, where)
 
     def citation(self, citation: Citation, where: str) -> JSONObject | None:

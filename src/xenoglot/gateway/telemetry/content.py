@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.telemetry import conventions as names
-from xenoglot.model.content import Audio, File, Image, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import Audio, File, Image, Reasoning, Refusal, Text, ToolCall, ToolResult, Video
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ def _part(part: Part) -> JSONObject:
             return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.arguments}
         case ToolResult():
             return {"type": "tool_call_response", "id": part.call_id, "response": _parts(part.content)}
-        case Image() | Audio() | File():
+        case Image() | Audio() | Video() | File():
             return {"type": "file", "modality": type(part).__name__.lower()}
         case _:
             return {"type": type(part).__name__.lower()}

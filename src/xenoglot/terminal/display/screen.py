@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from xenoglot.model.content import Audio, File, Image, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, File, Image, Opaque, Reasoning, Refusal, Text, ToolCall, Video
 from xenoglot.model.events import (
     ArgumentsDelta,
     BlockEnded,
@@ -127,7 +127,7 @@ class AnswerView:
                 self._fold(part.text or "\n\n".join(part.summary or ()))
             case ToolCall(name=name) if not self.calls_shown:
                 self.line(f"calls {in_line(name)} {in_line(self._arguments)}", "call")
-            case Image() | Audio() | File() | Opaque():
+            case Image() | Audio() | Video() | File() | Opaque():
                 self.line(f"[{type(part).__name__.lower()}: cannot be shown here]", "quiet")
             case _:
                 pass

@@ -19,7 +19,7 @@ from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.custom_tools import wrap_custom
 from xenoglot.codec.requests.names import namespace_of, qualified
 from xenoglot.codec.requests.provider_tools import as_functions
-from xenoglot.model.content import Audio, File, Image, Opaque, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import Audio, File, Image, Opaque, Refusal, Text, ToolCall, ToolResult, Video
 from xenoglot.model.request import Message, Tool
 from xenoglot.text.syntax import ToolPromptSyntax
 from xenoglot.text.tools.render import signature, written
@@ -201,7 +201,7 @@ class _Teller:
                 case Text(text=text) | Refusal(text=text):
                     self._losses.carry(part.extra, where, _OURS)
                     yield text
-                case Image() | Audio() | File():
+                case Image() | Audio() | Video() | File():
                     kind = type(part).__name__.lower()
                     self._losses.emulated(where, kind, "moved behind the results of tools")
                     media.append(part)

@@ -9,13 +9,13 @@ from xenoglot.model.content import (
     File,
     Image,
     Inline,
-    Opaque,
     Part,
     Remote,
     Stored,
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Thinking, Tool, ToolChoice
@@ -64,7 +64,7 @@ def test_media_by_their_types() -> None:
         Image(source=Inline(data="eA==", media_type="image/png")),
         Audio(source=Inline(data="eA=="), format="mp3"),
         File(source=Inline(data="eA==", media_type="application/pdf")),
-        Opaque(dialect="gemini", data=inline[-1]),  # findings-B3
+        Video(source=Inline(data="eA==", media_type="video/mp4")),  # findings-B3
     )
 
 

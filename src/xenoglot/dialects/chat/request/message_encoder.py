@@ -27,7 +27,7 @@ from xenoglot.dialects.chat.request.fields import ID_LIMIT, TOOL_ERROR
 from xenoglot.dialects.chat.signatures import is_seal_alone, message_signature, unsigned, with_signature
 from xenoglot.dialects.chat.tool_calls import encode_function_call
 from xenoglot.dialects.chat.tools import tool_name
-from xenoglot.model.content import Audio, File, Image, Opaque, Text, ToolResult
+from xenoglot.model.content import Audio, File, Image, Opaque, Text, ToolResult, Video
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 _JOINTS = {"system": "\n\n", "developer": "\n\n", "user": "\n\n", "tool": "\n", "assistant": ""}
 """What stands between the texts of a turn that is written as one string; many servers take no list there."""
 
-_MEDIA = (Image, Audio, File)
+_MEDIA = (Image, Audio, Video, File)
 
 _FRAME = {"role", "name", "content"}
 """Fields of a message that have no meaning without content."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.extras import NAME, SIGNATURE
-from xenoglot.dialects.gemini.parts.media import is_video, read_file, read_inline
+from xenoglot.dialects.gemini.parts.media import is_video, read_file, read_inline, read_video
 from xenoglot.dialects.gemini.parts.partial_call import CALL, is_partial
 from xenoglot.dialects.gemini.signatures import is_seal_alone, sealed, signed
 from xenoglot.dialects.gemini.tool_calls import read_call, read_result
@@ -74,7 +74,7 @@ def _read_thing(reader: Reader, ids: CallIds) -> Part | None:
     if "functionResponse" in reader and reader.path.count(".parts[") <= MAX_PARTS_DEPTH:
         return read_result(reader, ids, lambda part, path: decode_part(part, path, ids))
     if _holds_video(reader):
-        return None  # a model that gets it as a document would read its bytes as one
+        return read_video(reader)
     if "inlineData" in reader:
         return read_inline(reader)
     return read_file(reader) if "fileData" in reader else None

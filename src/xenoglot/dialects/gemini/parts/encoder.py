@@ -27,6 +27,7 @@ from xenoglot.model.content import (
     Text,
     ToolCall,
     ToolResult,
+    Video,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class PartEncoder:
                 return self._call(part, where)
             case Opaque() | HostedCall() | HostedResult():
                 return self._opaque(part, where)
-            case Image() | File() | Audio():
+            case Image() | File() | Audio() | Video():
                 return self._medium(part, where)
             case ToolResult():
                 return None  # written by itself: it may make several
@@ -146,7 +147,7 @@ class PartEncoder:
         self._losses.approximated(where, kind_of(part), f"only {part.dialect} understands it; its words are written")
         return {"text": part.text}
 
-    def _medium(self, part: Image | File | Audio, where: str) -> JSONObject | None:
+    def _medium(self, part: Image | File | Audio | Video, where: str) -> JSONObject | None:
         if not isinstance(part, Audio):
             return encode_medium(part, where, self._losses, home=self._home)
         for field in ("id", "expires_at"):

@@ -5,6 +5,7 @@ Source: `Blob` and `FileData` (https://ai.google.dev/api/caching#Blob).
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import need_object
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
-from xenoglot.model.content import Audio, File, Image, Inline, Nested, Plain, Remote, Stored
+from xenoglot.model.content import Audio, File, Image, Inline, Nested, Plain, Remote, Stored, Video
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
@@ -32,19 +33,26 @@ _BY_ENDING = {
     "wav": "audio/wav",
     "mp3": "audio/mp3",
     "mp4": "video/mp4",
+    "mov": "video/quicktime",
+    "webm": "video/webm",
     "txt": "text/plain",
     "pdf": "application/pdf",
 }
-_LIKELY = {Image: "image/jpeg", Audio: "audio/wav", File: "application/pdf"}
+_LIKELY = {Image: "image/jpeg", Audio: "audio/wav", Video: "video/mp4", File: "application/pdf"}
 """What a part is taken for where nobody said its type."""
 
+
+_METADATA = "videoMetadata"
+_OFFSETS = {"startOffset": "start", "endOffset": "end"}
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+"""A `Duration` of protocol buffers in JSON."""
 
 _VIDEO_HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be")
 """Where an address is one of a video, though nothing else tells."""
 
 
 def is_video(uri: str | None, media_type: str | None) -> bool:
-    """Return whether a file is a video, by its type, its host or its ending: no other dialect holds one."""
+    """Return whether a file is a video, by its type, its host or its ending."""
     if media_type is None and uri is not None:
         host = uri.partition("://")[2].partition("/")[0].lower()
         media_type = "video/" if host in _VIDEO_HOSTS else _guessed(uri)
@@ -80,8 +88,7 @@ def read_file(reader: Reader) -> Image | Audio | File:
         file.rest()["mimeType"] = media_type  # no other dialect has a type beside an address
     keep(reader, "fileData", file, form)
     extra = reader.extra(NAME, **form)
-    fetched = uri.startswith(("https://", "http://", "data:")) and not uri.startswith(OWN_FILES)
-    source = Remote(url=uri) if fetched else Stored(id=uri)
+    source = _found(uri)
     if kind == "image":
         return Image(source=source, extra=extra)
     if kind == "audio":
@@ -90,12 +97,79 @@ def read_file(reader: Reader) -> Image | Audio | File:
     return File(source=source, name=name, extra=extra)
 
 
+def read_video(reader: Reader) -> Video | None:
+    """Take a video with its `videoMetadata`; one whose place is malformed is left to its own dialect.
+
+    Source: `VideoMetadata` (https://ai.google.dev/api/caching#VideoMetadata); offsets are seconds, as in `1.5s`.
+    """
+    key = "inlineData" if "inlineData" in reader else "fileData"
+    blob = reader.peek(key)
+    place = blob.get("data" if key == "inlineData" else "fileUri")
+    media_type = blob.get("mimeType")
+    if not isinstance(place, str) or not isinstance(media_type, str | None):
+        return None
+    inner = need_object(reader, key)
+    for name in ("data", "fileUri", "mimeType"):
+        inner.take_any(name)
+    source = Inline(data=place, media_type=media_type) if key == "inlineData" else _found(place)
+    form: JSONObject = {} if key == "inlineData" else {"mimeType": media_type or "absent"}
+    keep(reader, key, inner, form)
+    fields: JSONObject = {}
+    if isinstance(reader.peek(_METADATA), dict) and (metadata := reader.object(_METADATA)) is not None:
+        fields = _take_metadata(metadata, form)
+        keep(reader, _METADATA, metadata, form, said=bool(fields))
+    return Video(source=source, **fields, extra=reader.extra(NAME, **form))
+
+
+def _take_metadata(metadata: Reader, form: JSONObject) -> JSONObject:
+    fields: JSONObject = {}
+    for key, name in _OFFSETS.items():
+        offset = metadata.peek(key)
+        seconds = _seconds(offset) if isinstance(offset, str) else None
+        if seconds is not None:
+            fields[name] = seconds
+            metadata.take(key, str)
+            if _offset(seconds) != offset:
+                form.setdefault("offsets", {})[key] = offset
+    if type(metadata.peek("fps")) in (int, float):
+        fields["fps"] = metadata.take_any("fps")
+    return fields
+
+
+def _seconds(offset: str) -> float | None:
+    match = _DURATION.fullmatch(offset)
+    return None if match is None else float(match[1])
+
+
+def _offset(seconds: float) -> str:
+    return f"{seconds:g}s" if seconds.is_integer() else f"{seconds}s"
+
+
+def _metadata(part: Video, form: JSONObject) -> JSONObject:
+    """Return the field with the cut of a video; empty if it is seen whole."""
+    found: JSONObject = {}
+    for key, name in _OFFSETS.items():
+        seconds = getattr(part, name)
+        if seconds is not None:
+            spelled = form.get("offsets", {}).get(key)
+            found[key] = spelled if spelled is not None and _seconds(spelled) == seconds else _offset(seconds)
+    if part.fps is not None:
+        found["fps"] = part.fps
+    return {_METADATA: found} if found else {}
+
+
+def _found(uri: str) -> Remote | Stored:
+    """Return where a file is: at an address that any server may open, or with Google's servers alone."""
+    fetched = uri.startswith(("https://", "http://", "data:")) and not uri.startswith(OWN_FILES)
+    return Remote(url=uri) if fetched else Stored(id=uri)
+
+
 def _guessed(uri: str) -> str | None:
     path = uri.partition("?")[0].partition("#")[0]
     return _BY_ENDING.get(path.rpartition(".")[2].lower())
 
 
-def encode_medium(part: Image | Audio | File, where: str, losses: Losses, *, home: bool) -> JSONObject | None:
+def encode_medium(part: Image | Audio | Video | File, where: str, losses: Losses, *, home: bool) -> JSONObject | None:
     """Return the part of an image, audio or a file; `None` if its bytes cannot be had."""
     form = form_of(part.extra, NAME)
     own = _place(part, form, _Notes(where, losses), home=home)
@@ -106,6 +180,8 @@ def encode_medium(part: Image | Audio | File, where: str, losses: Losses, *, hom
         _name(part, own, where, losses, home=home)
     elif isinstance(part, Image) and part.detail is not None:
         losses.dropped(where, "detail", "not every server of the dialect takes such a wish")
+    elif isinstance(part, Video):
+        own |= _metadata(part, form)
     if part.cache is not None:
         losses.dropped(where, "cache", "the server decides what it caches")
     return with_rest(own, part.extra, where, losses)
@@ -123,7 +199,7 @@ class _Notes(NamedTuple):
         return media_type
 
 
-def _place(part: Image | Audio | File, form: JSONObject, notes: _Notes, *, home: bool) -> JSONObject | None:
+def _place(part: Image | Audio | Video | File, form: JSONObject, notes: _Notes, *, home: bool) -> JSONObject | None:
     match part.source:
         case Inline(data=data, media_type=media_type):
             if isinstance(part, Audio) and part.format:
@@ -143,7 +219,7 @@ def _place(part: Image | Audio | File, form: JSONObject, notes: _Notes, *, home:
             return None
 
 
-def _typed(part: Image | Audio | File, uri: str, form: JSONObject, notes: _Notes) -> JSONObject:
+def _typed(part: Image | Audio | Video | File, uri: str, form: JSONObject, notes: _Notes) -> JSONObject:
     spelled = form.get("mimeType")
     if spelled == "absent":
         return {"fileUri": uri}
