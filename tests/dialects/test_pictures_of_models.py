@@ -62,7 +62,7 @@ def test_a_client_of_gemini_gets_pictures_of_a_chat_server() -> None:
     assert parts == [
         {"text": "Here it is."},
         {"inlineData": {"mimeType": "image/png", "data": PICTURE}},
-        {"fileData": {"mimeType": "image/png", "fileUri": "https://cdn.example/cat.png"}},
+        {"inlineData": {"mimeType": "image/webp", "data": "UklGRg=="}},
     ]
 
 

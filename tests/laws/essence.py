@@ -54,6 +54,7 @@ DEFAULTS: dict[str, tuple[JSON, ...]] = {
     "$.sampling.logprobs": (False,),
     "$.sampling.top_logprobs": (0,),
     "$.output.kind": ("text",),
+    "$.media.modalities": (("text",), ["text"]),
     "$.usage.input_audio": (0,),
     "$.usage.output_audio": (0,),
     "$.usage.estimated": (False,),

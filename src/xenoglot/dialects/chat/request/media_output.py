@@ -83,6 +83,7 @@ def with_sound(body: JSONObject, media: MediaOutput, context: EncodeContext, *, 
     if "audio" not in media.modalities and not sound:
         return body
     if media.modalities == ("audio",):  # what is spoken is always written too (`modalities` in the SDK)
+        context.losses.approximated("$.media", "modalities", "sound comes with its text")
         body = {**body, "modalities": ["text", "audio"]}
     voice = sound.get("voice")
     if voice is None or voice[:1].isupper():

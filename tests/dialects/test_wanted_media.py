@@ -81,6 +81,7 @@ def test_sound_is_wanted_of_chat_with_all_that_it_requires(stream: bool, shape: 
         "audio": {"voice": "alloy", "format": shape},
     }
     assert losses == [
+        "$.media modalities approximated (sound comes with its text)",
         "$.media voice approximated (the voices of the dialect are others; `alloy` is written)",
         f"$.media audio_format approximated (not set; `{shape}` is written)",
     ]
