@@ -172,7 +172,12 @@ class McpExecutor:
 
 
 def _value(output: ToolOutput) -> JSON:
-    """Return what a server returned: structured content, JSON in a text, or the text."""
+    """Return what a server returned: structured content, JSON in a text, or the text.
+
+    A value that is no object is structured content as `{"result": value}` (the official SDK writes it so).
+    """
+    if isinstance(output.data, dict) and output.data.keys() == {"result"}:
+        return output.data["result"]
     if output.data is not None:
         return output.data
     text = plain_text(output)
