@@ -114,8 +114,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     many_texts: bool = False
     fingerprint_field: str = ""
     timings_field: str = ""
-    hosted_tools: frozenset[HostedKind] = frozenset()
-    """The tools that its servers usually run themselves."""
     stop_limit: int | None = None
     blank_stops: bool = True
     tells_unfinished: bool = False

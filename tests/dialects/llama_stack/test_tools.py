@@ -135,7 +135,7 @@ def test_other_tools() -> None:
         "$.tools[0] kind emulated (a custom tool is written as a function of one string)",
         "$.tools[0] format dropped (a function is restricted by no grammar)",
         "$.tools[0] strict dropped (a tool of the dialect has no such field)",
-        "$.tools[1] web_search dropped (only chat can run it)",
+        "$.tools[1] web_search dropped (a tool that only a server of chat runs)",
         "$.tools[2] name emulated (fitted to what servers take; the answer's calls get it back)",
     ]
 

@@ -161,7 +161,6 @@ MESSAGES = Dialect(
     marked_caches=True,
     hosted_tools=KINDS,
     tool_name_limit=NAME_LIMIT,
-    hosted_tools=frozenset({"web_search", "web_fetch", "code_execution", "mcp"}),
     terminator=b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
     id_prefix="msg_",
     blank_stops=False,

@@ -45,7 +45,6 @@ RESPONSES = Dialect(
     alive=b'event: keepalive\ndata: {"type":"keepalive"}\n\n',  # as OpenAI's own server says it
     forward=(*FORWARD, *AFFINITY),
     tool_name_limit=ID_LIMIT,
-    hosted_tools=frozenset({"web_search", "code_execution", "mcp", "file_search", "image_generation"}),
     tells_unfinished=True,
     id_prefix="resp_",
     stop_limit=0,

@@ -123,7 +123,7 @@ class ItemEncoder:
         self._losses = crossing.losses
         self._answer = answer
 
-    def item(self, parts: Sequence[Part], wheres: Sequence[str]) -> JSONObject | None:
+    def item(self, parts: Sequence[Part], wheres: Sequence[str]) -> JSONObject | None:  # noqa: PLR0911  one for each kind
         """Return the item that `parts` are, without the id and the status that an answer gives to a stranger's."""
         part, where = parts[0], wheres[0]
         match part:

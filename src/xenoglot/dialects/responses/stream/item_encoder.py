@@ -213,7 +213,7 @@ class ItemStreamEncoder:
         self._place = ItemContext(len(self.output), self._losses, self._events)
         return [self._place.add(_opening(item), self._answer_id)]
 
-    def _open(self, part: Part, where: str) -> Block:
+    def _open(self, part: Part, where: str) -> Block:  # noqa: PLR0911  one for each kind
         place = self._place or ItemContext(len(self.output), self._losses, self._events)
         match part:
             case Text() | Refusal() if _grows(part):
@@ -248,7 +248,7 @@ def _opening(item: JSONObject) -> JSONObject:
             bare["summary"] = []
         case "function_call" | "custom_tool_call" as kind:
             bare[BODIES[kind]] = ""
-        case kind if kind == IMAGE:
+        case kind if kind == IMAGE and isinstance(item.get("result"), str):
             bare["result"] = None
         case kind if kind == CALL:
             bare["arguments"] = {}
