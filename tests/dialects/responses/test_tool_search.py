@@ -117,7 +117,7 @@ def test_arguments_that_are_no_object_are_a_query() -> None:
     whole = RESPONSES.encode_response(answer("tool_search", "orders"), decoded_request(), losses)
     assert whole["output"][0]["arguments"] == {"query": "orders"}
     assert [str(loss) for loss in losses if loss.what == "arguments"] == [
-        "$.candidates[0].content[0] arguments approximated (no JSON object: written as its `query`)"
+        "$.candidates[0].content[0] arguments approximated (brought into the form of a `tool_search_call`)"
     ]
 
 

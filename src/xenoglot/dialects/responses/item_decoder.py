@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.responses.reasoning import unpack
+from xenoglot.dialects.responses.client_calls import decode_client_call
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.hosted.decoder import KINDS, decode_hosted
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import decode_part
-from xenoglot.dialects.responses.tool_search import CALL, decode_search_call, is_for_client
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Origin, Part, Reasoning, Text, ToolCall
 
@@ -67,7 +67,7 @@ def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Pa
         return (_decode_call(reader, kind, answer_id),)
     if not isinstance(kind, str):
         raise WireError(reader.at("type"), "required, expected str")
-    if kind == CALL and answer_id is None and is_for_client(item) and (call := decode_search_call(reader)) is not None:
+    if (call := decode_client_call(item)) is not None:
         return (call,)
     if kind in KINDS and (parts := _decode_hosted(item, path, kind, answer_id)) is not None:
         return parts

@@ -15,6 +15,7 @@ from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.requests.names import fit
 from xenoglot.codec.responses.reasoning import pack
 from xenoglot.codec.target import Target
+from xenoglot.dialects.responses.client_calls import CALLS, call_kind, encode_client_call
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT, NO_ARGUMENTS
 from xenoglot.dialects.responses.hosted.decoder import CODE, FILES, IMAGE, MCP, WEB
@@ -22,7 +23,6 @@ from xenoglot.dialects.responses.hosted.encoder import encode_hosted, grouped, i
 from xenoglot.dialects.responses.item_decoder import BODIES, JOINT
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import encode_said
-from xenoglot.dialects.responses.tool_search import CALL, encode_search_call, is_search
 from xenoglot.model.content import (
     Audio,
     Extra,
@@ -51,12 +51,12 @@ PREFIXES = {
     "reasoning": "rs",
     "function_call": "fc",
     "custom_tool_call": "ctc",
-    CALL: "tsc",
     WEB: "ws",
     FILES: "fs",
     CODE: "ci",
     MCP: "mcp",
     IMAGE: "ig",
+    **{call: kind.prefix for call, kind in CALLS.items()},
 }
 """How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""
 
@@ -188,13 +188,15 @@ class ItemEncoder:
         return {key.removeprefix(ITEM): value for key, value in extra.fields.items() if key.startswith(ITEM)}
 
     def _call(self, call: ToolCall, where: str) -> JSONObject:
-        if is_search(call):
-            return encode_search_call(call, self.call_id(call.id, where), where, self._losses)
+        if (ours := call_kind(call)) is not None:
+            item = encode_client_call(call, ours, self.call_id(call.id, where), where, self._losses)
+            if item is not None:
+                return item
         kind = "function_call" if call.kind == "function" else "custom_tool_call"
         mark, own = self._mark(call), own_fields(call.extra, where, self._losses)
         if call.cache is not None:
             self._losses.dropped(where, "cache", "a call takes no cache mark")
-        item: JSONObject = {"type": kind}
+        item = {"type": kind}
         if mark and call.item_id is not None:
             item["id"] = call.item_id
         if "status" in mark:

@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from xenoglot.codec.loss import Losses, form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.target import Target
+from xenoglot.dialects.responses.client_calls import as_client_call, client_names
 from xenoglot.dialects.responses.errors import read_failure
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.finish import completed_as, encode_finish, is_cut, take_finish
 from xenoglot.dialects.responses.item_decoder import decode_output
 from xenoglot.dialects.responses.item_encoder import encode_output
 from xenoglot.dialects.responses.request.encoder import encode_request
-from xenoglot.dialects.responses.tool_search import as_search, search_names
 from xenoglot.dialects.responses.usage import decode_usage, encode_usage
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra
@@ -206,8 +206,8 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
     for index in range(1, len(response.candidates)):
         losses.dropped(f"$.candidates[{index}]", "candidate", "an answer of the dialect is one")
     candidate = response.candidates[0] if response.candidates else Candidate()
-    if names := search_names(request.tools):
-        candidate = replace(candidate, content=tuple(as_search(part, names) for part in candidate.content))
+    if names := client_names(request.tools):
+        candidate = replace(candidate, content=tuple(as_client_call(part, names) for part in candidate.content))
     snapshot = Snapshot(response, request, losses)
     cut = is_cut(candidate.finish, candidate.content)
     items = encode_output(candidate.content, response.id or "", losses, cut=cut)

@@ -16,23 +16,17 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.schemas import is_strict
+from xenoglot.dialects.responses.client_calls import ALIASES, CHOSEN, client_names, decode_client_tool, tool_kind
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import plain_tool
 from xenoglot.dialects.responses.hosted.tools import TYPES, decode_hosted_tool, encode_hosted_tools
 from xenoglot.dialects.responses.item_encoder import fitted_name
-from xenoglot.dialects.responses.tool_search import (
-    TOOL,
-    decode_search_tool,
-    encode_search_tool,
-    is_for_client,
-    is_search,
-)
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Request, RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
     from typing import Literal
 
     from xenoglot.codec.requests.encode_context import EncodeContext
@@ -64,7 +58,7 @@ def decode_tools(reader: Reader) -> tuple[RequestTool, ...]:
 def identity(tool: RequestTool) -> Hashable:
     """Return what makes a tool the same as another: how it is called, or all of it."""
     if isinstance(tool, Tool):
-        return tool.namespace, tool.name
+        return tool.namespace, tool.name, tool.definition is not None
     return encode_json(tool.data if isinstance(tool, Opaque) else tool)
 
 
@@ -73,8 +67,8 @@ def placed(tools: Iterable[RequestTool]) -> tuple[RequestTool, ...]:
     return tuple(_noted(tool, "placed") if isinstance(tool, Tool) else tool for tool in tools)
 
 
-def decode_choice(reader: Reader) -> ToolChoice | None:
-    """Take `tool_choice`; one of a tool that the server runs stays in the rest.
+def decode_choice(reader: Reader, tools: Sequence[RequestTool]) -> ToolChoice | None:
+    """Take `tool_choice` among `tools`; one of a tool that the server runs stays in the rest.
 
     Raises:
         WireError: it is neither a word nor an object, or names no tool.
@@ -91,7 +85,13 @@ def decode_choice(reader: Reader) -> ToolChoice | None:
         reader.take("tool_choice", dict)
         named = choice.need("name", str)
         return ToolChoice(mode="required", names=(named,), kind=_KINDS[kind], extra=extra_of(choice, {}))
-    if kind == "allowed_tools" and (decoded := _decode_allowed(choice)) is not None:
+    names = {ours: name for name, ours in client_names(tools).items()}
+    tool = ALIASES.get(kind or "", "")
+    if tool in names:
+        reader.take("tool_choice", dict)
+        form: JSONObject = {CHOSEN: tool, "type": kind}
+        return ToolChoice(mode="required", names=(names[tool],), extra=extra_of(choice, form))
+    if kind == "allowed_tools" and (decoded := _decode_allowed(choice, names)) is not None:
         reader.take("tool_choice", dict)
         return decoded
     return None
@@ -128,11 +128,15 @@ def encode_choice(choice: ToolChoice, request: Request, crossing: EncodeContext)
     if not choice.names or choice.mode == "none":
         return choice.mode
     names = [fitted_name(name, where, crossing) for name in choice.names]
+    ours = client_names(request.tools)
     if choice.mode == "required" and len(names) == 1 and "tools" not in form:
+        if (kind := ours.get(choice.names[0])) is not None:
+            return {"type": form.get("type", kind), **own}
         return {"type": choice.kind, "name": names[0], **own}
     kinds = {tool.name: tool.kind for tool in request.tools if isinstance(tool, Tool)}
     listed = [
-        {"type": kinds.get(name, choice.kind), "name": fitted} for name, fitted in zip(choice.names, names, strict=True)
+        {"type": ours[name]} if name in ours else {"type": kinds.get(name, choice.kind), "name": fitted}
+        for name, fitted in zip(choice.names, names, strict=True)
     ]
     return {"type": "allowed_tools", "mode": choice.mode, "tools": form.get("tools", listed), **own}
 
@@ -142,8 +146,8 @@ def _decode_entry(reader: Reader) -> list[RequestTool]:
     whole: JSONObject = {"type": kind, **reader.rest()}
     if kind in _KINDS:
         return [_decode_tool(reader, _KINDS[kind])]
-    if kind == TOOL and is_for_client(whole):
-        return [decode_search_tool(reader)]
+    if (ours := decode_client_tool(whole)) is not None:
+        return [ours]
     if kind in TYPES:
         return [decode_hosted_tool(reader, kind)]
     tools = _decode_namespace(reader) if kind == "namespace" else None
@@ -187,8 +191,11 @@ def _noted(tool: Tool, note: str) -> Tool:
     return replace(tool, extra=replace(extra, form={**extra.form, note: True}))
 
 
-def _decode_allowed(choice: Reader) -> ToolChoice | None:
-    """Return the choice among some tools; `None` if some of them are the server's own."""
+def _decode_allowed(choice: Reader, ours: Mapping[str, str]) -> ToolChoice | None:
+    """Return the choice among some tools; `None` if some of them are the server's own.
+
+    `ours` are the names of the tools that a provider defines and the client runs, by their types.
+    """
     mode, items = choice.take_word("mode", ("auto", "required")), choice.peek("tools")
     if mode is None or not isinstance(items, list) or not items:
         return None
@@ -198,6 +205,8 @@ def _decode_allowed(choice: Reader) -> ToolChoice | None:
         if not isinstance(item, dict):
             raise expected(choice.at("tools"), "list of objects", item)
         name, kind = item.get("name"), item.get("type")
+        if isinstance(kind, str) and ALIASES.get(kind) in ours:
+            name, kind = ours[ALIASES[kind]], "function"
         if kind not in tuple(_KINDS) or not isinstance(name, str):
             return None
         names.append(name)
@@ -210,8 +219,8 @@ def _decode_allowed(choice: Reader) -> ToolChoice | None:
 
 
 def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
-    if is_search(tool):
-        return encode_search_tool(tool, where, crossing.losses)
+    if tool.definition is not None and tool_kind(tool) is not None:
+        return tool.definition.fields
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, crossing.losses)
     if tool.cache is not None:
         crossing.losses.dropped(where, "cache", "a tool takes no cache mark")

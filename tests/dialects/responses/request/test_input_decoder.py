@@ -92,7 +92,7 @@ USER = {"role": "user", "content": "u"}
         ),
         pytest.param(
             [{"type": "shell_call_output", "call_id": "1", "output": []}, {"id": "msg_1"}],
-            [("user", ["Opaque"]), ("user", ["Opaque"])],
+            [("tool", ["ToolResult 1"]), ("user", ["Opaque"])],
             id="pitfall-59-items-of-the-client",
         ),
         pytest.param(

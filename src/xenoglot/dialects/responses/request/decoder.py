@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader, expected, leave
 from xenoglot.dialects.openai.options import EFFORTS
+from xenoglot.dialects.responses.client_calls import with_names_apart
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.request.fields import REASONING, REQUEST, SAMPLING, TEXT
 from xenoglot.dialects.responses.request.input_decoder import InputDecoder
-from xenoglot.dialects.responses.tool_search import with_search_named
 from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed
 from xenoglot.model.content import Extra, Text
 from xenoglot.model.json import JSON, JSONObject
@@ -62,7 +62,7 @@ def _decode(reader: Reader, model: str) -> Request:
         _take_silent(reader, form)
     if turns.updates:
         form["began"] = [{key: reader.peek(key) for key in ("reasoning", "text") if key in left}]
-    choice = decode_choice(reader) if "tool_choice" in left else None
+    choice = decode_choice(reader, tools) if "tool_choice" in left else None
     parallel = reader.take("parallel_tool_calls", bool)
     sampling = _take_sampling(reader, form)
     thinking = _take_thinking(reader, form) if "reasoning" in left else None
@@ -80,7 +80,7 @@ def _decode(reader: Reader, model: str) -> Request:
         stream=stream is True,
         extra=Extra(dialect=NAME, fields=left, form=form),
     )
-    request = with_search_named(replace(request, **others) if others else request)
+    request = with_names_apart(replace(request, **others) if others else request)
     return _updated(request, turns.updates) if turns.updates else request
 
 

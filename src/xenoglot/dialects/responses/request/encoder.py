@@ -11,12 +11,12 @@ from xenoglot.codec.reader import left
 from xenoglot.codec.requests.adapt_request import as_turns, fold_system
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, extended, stateless
+from xenoglot.dialects.responses.client_calls import output_of
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.reasoning_effort import encode_thinking, is_wanted
 from xenoglot.dialects.responses.request.decoder import ENCRYPTED, LOGPROBS
 from xenoglot.dialects.responses.request.fields import REQUEST, SAMPLING, TEXT
 from xenoglot.dialects.responses.request.input_encoder import InputEncoder, has_seal
-from xenoglot.dialects.responses.tool_search import encode_search_output
 from xenoglot.dialects.responses.tools import encode_choice, encode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, Text, ToolResult
@@ -116,7 +116,7 @@ def _inside(request: Request, form: JSONObject) -> list[JSON]:
     for message in request.messages:
         items += form_of(message.extra, NAME).get("before", ())
         items += [part.data for part in message.content if isinstance(part, Opaque) and part.dialect == NAME]
-        items += [encode_search_output(part) for part in message.content if isinstance(part, ToolResult)]
+        items += [output_of(part) for part in message.content if isinstance(part, ToolResult)]
     tools = (item.get("tools") for item in items if isinstance(item, dict))
     return [tool for listed in tools if isinstance(listed, list) for tool in listed]
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.call_ids import MessageHistory
+from xenoglot.dialects.responses.client_calls import CALLS, OUTPUTS, decode_client_output
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.fast.frequent_shapes import TOOL_ERROR, plain_message, plain_said
 from xenoglot.dialects.responses.item_decoder import decode_item, take_content, take_mark
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.parts import decode_part
-from xenoglot.dialects.responses.tool_search import OUTPUT, decode_search_output, is_for_client
 from xenoglot.dialects.responses.tools import decode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
@@ -39,13 +39,9 @@ _PLAIN_UPDATE = ({"type", "id", "reasoning", "text"}, {"effort"}, {"format"})
 
 _CLIENTS = frozenset(
     {
-        "apply_patch_call_output",
-        "computer_call_output",
+        *OUTPUTS,
         "item_reference",
-        "local_shell_call_output",
         "mcp_approval_response",
-        "shell_call_output",
-        OUTPUT,
         "compaction_trigger",
         "configuration_update",
         "additional_tools",
@@ -58,7 +54,7 @@ _CLIENTS = frozenset(
 class InputDecoder:
     """Decodes the items of one request. `tools` and `updates` are changes that items of the input make to it."""
 
-    __slots__ = ("_before", "_called", "_parts", "_spoke", "_turns", "tools", "updates")
+    __slots__ = ("_before", "_called", "_hosted", "_ids", "_parts", "_spoke", "_turns", "tools", "updates")
 
     def __init__(self) -> None:
         self.tools: list[RequestTool] = []
@@ -67,6 +63,8 @@ class InputDecoder:
         self._parts: list[Part] = []  # of the model's turn that is not over
         self._spoke = self._called = False  # whether there are words in it, and calls
         self._before: list[JSON] = []  # items that go home with the next turn
+        self._hosted: set[JSON] = set()  # ids of calls that the server ran, of kinds that clients run too
+        self._ids: dict[str, str] = {}  # of calls that the client ran, by those of their items
 
     def decode(self, items: Sequence[JSON], path: str) -> tuple[tuple[Message, ...], list[JSON]]:
         """Return the turns, and the items after the last of them.
@@ -105,14 +103,31 @@ class InputDecoder:
         elif kind in _OUTPUTS:
             self._end_turn()
             self._add(_decode_output(reader, kind, self._turns))
-        elif kind in ("additional_tools", OUTPUT):
+        elif kind in ("additional_tools", "tool_search_output"):
             self._tools(reader, item)
+        elif kind in OUTPUTS:
+            self._output(item)
         elif kind == "configuration_update":
             self._update(reader, item)
         elif kind in _CLIENTS:
             self._add(_whole(item))
         else:
-            self._said(kind, decode_item(item, reader.path))
+            parts = decode_item(item, reader.path)
+            if kind in CALLS:
+                self._note(item, parts[0])
+            self._said(kind, parts)
+
+    def _note(self, item: JSONObject, part: Part) -> None:
+        """Note which call an output can belong to."""
+        if not isinstance(part, ToolCall):
+            self._hosted |= {key for key in (item.get("call_id"),) if isinstance(key, str)}
+        elif part.item_id is not None:
+            self._ids[part.item_id] = part.id
+
+    def _output(self, item: JSONObject) -> None:
+        """Take an output of the client; one of a call that the server ran is a turn of its own."""
+        hosted = isinstance(item.get("call_id"), str) and item["call_id"] in self._hosted
+        self._add((None if hosted else decode_client_output(item, self._ids)) or _whole(item))
 
     def _add(self, message: Message) -> None:
         self._end_turn()
@@ -142,7 +157,7 @@ class InputDecoder:
         """Take the tools that an item makes known; an item that says more than that is a turn of its own."""
         tools = decode_tools(Reader(item, reader.path))
         self.tools += tools
-        found = decode_search_output(item, tools) if is_for_client(item) else None
+        found = decode_client_output(item, self._ids)
         if found is not None:
             self._add(found)
             return

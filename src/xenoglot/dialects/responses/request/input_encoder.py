@@ -10,12 +10,22 @@ from msgspec.structs import replace
 from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import form_of
+from xenoglot.dialects.responses.client_calls import (
+    CALLS,
+    OUTPUTS,
+    TABLE,
+    answered_id,
+    call_kind,
+    encode_client_output,
+    missing_output,
+    result_kind,
+    told,
+)
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import TOOL_ERROR, write_plain
 from xenoglot.dialects.responses.item_encoder import ItemEncoder, spans
 from xenoglot.dialects.responses.output_text import encode_output_text
 from xenoglot.dialects.responses.parts import encode_input
-from xenoglot.dialects.responses.tool_search import encode_search_output
 from xenoglot.model.content import HostedCall, HostedResult, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -29,7 +39,11 @@ if TYPE_CHECKING:
 MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 """The output written for a call that the history leaves without one: servers refuse such a history (pitfall-44)."""
 
-_CALLS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+_CALLS = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    **{call: kind.output for call, kind in CALLS.items()},
+}
 _OUTPUTS = frozenset(_CALLS.values())
 
 
@@ -86,7 +100,10 @@ class InputEncoder:
             item = self._encoder.item(parts[start:end], [at for _, at in placed[start:end]])
             if item is not None:
                 self._items.append(item)
-        self._kinds |= {part.id: part.kind for part in parts if isinstance(part, ToolCall)}
+        for part in parts:
+            if isinstance(part, ToolCall):
+                ours = call_kind(part)
+                self._kinds[part.id] = part.kind if ours is None else ours.tool
 
     def _as_said(self, part: Part, where: str) -> Part | None:
         """Return a part of a turn; what tools of another provider did is told in words, which any server takes."""
@@ -136,8 +153,10 @@ class InputEncoder:
         return "user" if message.role == "tool" else message.role
 
     def _result(self, result: ToolResult, at: str) -> JSONObject:
-        if (found := encode_search_output(result)) is not None:
-            return found
+        ours = TABLE.get(self._kinds.get(result.call_id, "")) or result_kind(result)
+        if ours is not None:
+            call_id = self._encoder.call_id(result.call_id, at)
+            return encode_client_output(result, ours, call_id, at, self._losses)
         form, own = form_of(result.extra, NAME), own_fields(result.extra, at, self._losses)
         mark: JSONObject = form.get("item", {})
         if result.cache is not None:
@@ -176,7 +195,7 @@ class InputEncoder:
         held: list[JSONObject] = []  # messages that stand between a call and its result
         for item in items:
             kind = item.get("type")
-            if kind in _OUTPUTS and "call_id" in item and "output" in item:  # what is carried along may lack them
+            if kind in _OUTPUTS and _is_whole(item):
                 if not waiting.answered(item):
                     held.append(self._told(item))
                     continue
@@ -198,7 +217,10 @@ class InputEncoder:
 
     def _told(self, output: JSONObject) -> JSONObject:
         self._losses.approximated("$.messages", "content", "the result of no call before it is written as text")
-        head, said = f"Result of the tool call {output['call_id']}:", output["output"]
+        head, said = f"Result of the tool call {answered_id(output)}:", output.get("output", "")
+        if output["type"] in OUTPUTS:
+            encoded = [encode_input(part, "$.messages", self._crossing) for part in told(output)]
+            said = [part for part in encoded if part is not None]
         if isinstance(said, str):
             return {"type": "message", "role": "user", "content": f"{head}\n{said}"}
         parts = ({"detail": "auto", **part} if part["type"] == "input_image" else part for part in said)
@@ -207,7 +229,10 @@ class InputEncoder:
     def _missing(self, calls: Iterable[JSONObject]) -> Iterable[JSONObject]:
         for call in calls:
             self._losses.emulated("$.messages", "content", "an error stands for the result of a call that is missing")
-            yield {"type": _CALLS[call["type"]], "call_id": call["call_id"], "output": MISSING_RESULT}
+            if call["type"] in CALLS:
+                yield missing_output(call, MISSING_RESULT)
+            else:
+                yield {"type": _CALLS[call["type"]], "call_id": call["call_id"], "output": MISSING_RESULT}
 
 
 class _PendingCalls:
@@ -234,9 +259,14 @@ class _PendingCalls:
         return True
 
 
+def _is_whole(item: JSONObject) -> bool:
+    """Whether an output has what it needs: what is carried along may lack it."""
+    return item["type"] in OUTPUTS or ("call_id" in item and "output" in item)
+
+
 def _key(item: JSONObject) -> str:
     """Return the id of a call; what is carried along may have something else there."""
-    call_id = item["call_id"]
+    call_id = answered_id(item)
     return call_id if isinstance(call_id, str) else f"\0{to_text(call_id)}"
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.dialects.responses.client_calls import as_client_call, client_names
 from xenoglot.dialects.responses.errors import broken, encode_failure
 from xenoglot.dialects.responses.extras import own_fields
 from xenoglot.dialects.responses.finish import is_cut
 from xenoglot.dialects.responses.response import BESIDE, WHERE, Snapshot
 from xenoglot.dialects.responses.stream.event_writer import EventWriter
 from xenoglot.dialects.responses.stream.item_encoder import ItemStreamEncoder
-from xenoglot.dialects.responses.tool_search import as_search, search_names
 from xenoglot.model.events import (
     BlockEnded,
     BlockStarted,
@@ -51,11 +51,11 @@ PING = ServerSentEvent(b"", comment="ping")
 class StreamEncoder:
     """A stage from canonical events to server-sent events: the answer to `request`."""
 
-    __slots__ = ("_ended", "_events", "_finished", "_items", "_losses", "_request", "_searches", "_snapshot", "_usage")
+    __slots__ = ("_ended", "_events", "_finished", "_items", "_losses", "_ours", "_request", "_snapshot", "_usage")
 
     def __init__(self, request: Request, losses: Losses) -> None:
         self._request = request
-        self._searches = search_names(request.tools)
+        self._ours = client_names(request.tools)
         self._losses = losses
         self._events = EventWriter()
         self._items = ItemStreamEncoder("", self._events, losses)
@@ -104,9 +104,9 @@ class StreamEncoder:
                 self._finished = event
                 made = self._items.end_item(cut=is_cut(event.finish, self._items.parts))
             case BlockStarted(part=part):
-                made = self._items.begin(as_search(part, self._searches))
+                made = self._items.begin(as_client_call(part, self._ours))
             case BlockEnded(part=part):
-                made = self._items.end(None if part is None else as_search(part, self._searches))
+                made = self._items.end(None if part is None else as_client_call(part, self._ours))
             case Ping():
                 made = (self._live(),)
             case OpaqueDelta():

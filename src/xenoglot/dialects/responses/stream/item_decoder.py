@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import encode_json
+from xenoglot.dialects.responses.client_calls import CALLS, opened_call
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.hosted.decoder import KINDS, LISTING, MCP, unfinished
 from xenoglot.dialects.responses.item_decoder import BODIES, JOINT, decode_item
@@ -149,7 +150,8 @@ class ItemDecoder:
         """Return the events of the start of the item: none for a message, which has no content yet."""
         if self.kind == "message":
             return []
-        (header,) = self._decoded(self._item)
+        opened = opened_call(self._item) if isinstance(self.kind, str) and self.kind in CALLS else None
+        (header,) = self._decoded(self._item) if opened is None else (opened,)
         if type(header) is Opaque or isinstance(header, (ToolCall, HostedCall, Reasoning)):
             self._block = BlockDecoder(header)
             return self._block.begin()
@@ -380,6 +382,6 @@ def _unspoken(item: JSONObject) -> JSONObject:
     elif kind in _HOSTED:
         known = not any(isinstance(part, Opaque) for part in decode_item(item, "$", ""))
         return unfinished(bare) if known else item
-    elif kind != "message":
+    elif kind != "message" and not (isinstance(kind, str) and kind in CALLS):
         return item
     return bare

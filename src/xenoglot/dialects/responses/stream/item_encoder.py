@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.loss import Losses
+from xenoglot.codec.loss import Losses, form_of
+from xenoglot.dialects.responses.client_calls import call_kind
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.hosted.decoder import IMAGE, KINDS
 from xenoglot.dialects.responses.hosted.encoder import has_result, is_result_of, item_type, paired
@@ -28,7 +29,6 @@ from xenoglot.dialects.responses.stream.block_encoder import (
     unsaid,
 )
 from xenoglot.dialects.responses.stream.hosted_block import HostedBlock, ended
-from xenoglot.dialects.responses.tool_search import CALL, is_search
 from xenoglot.model.content import HostedCall, HostedResult, Image, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ItemStreamEncoder:
     def _begin(self, part: Part) -> list[ServerSentEvent]:
         self._spoken.append(part)
         self._where.append(f"{WHERE}.content[{len(self.parts)}]")
-        added = self._add(part) if not is_content(part) or _grows(part) else []
+        added = self._add(part) if _begins_at_once(part) else []
         self._block = self._open(part, self._where[-1])
         return [*added, *self._block.begin()]
 
@@ -158,10 +158,26 @@ class ItemStreamEncoder:
         if item is None:
             return []
         self.output.append(item)
-        added = {"output_index": index, "item": _opening(item)}
-        events = [] if place is not None else [self._events.event("response.output_item.added", **added)]
+        events: list[ServerSentEvent] = []
+        if place is None:
+            events.append(self._events.event("response.output_item.added", output_index=index, item=_opening(item)))
+            events += self._commands(item, index)
         events += ended(item, place or self._context(item, index))
         return [*events, self._events.event("response.output_item.done", output_index=index, item=item)]
+
+    def _commands(self, item: JSONObject, index: int) -> list[ServerSentEvent]:
+        """Return the commands of a `shell_call` as they would have grown."""
+        commands = item["action"]["commands"] if item.get("type") == "shell_call" else ()
+        events: list[ServerSentEvent] = []
+        for at, command in enumerate(commands):
+            for step, key, text in (
+                ("added", "command", ""),
+                ("delta", "delta", command),
+                ("done", "command", command),
+            ):
+                place: JSONObject = {"output_index": index, "command_index": at, key: text}
+                events.append(self._events.event(f"response.shell_call_command.{step}", **place))
+        return events
 
     def pulse(self) -> ServerSentEvent | None:
         """Return a delta that adds nothing to what grows; `None` if nothing does."""
@@ -176,7 +192,7 @@ class ItemStreamEncoder:
         item = encode_item(told, self._answer_id, self._place.index, self._where[: len(told)], Losses()) or {}
         grown = told[0]
         state: JSONObject = {"status": "in_progress"} if "status" in item else {}
-        if isinstance(grown, ToolCall) and not is_search(grown):
+        if isinstance(grown, ToolCall) and call_kind(grown) is None:
             state[BODIES[str(item["type"])]] = grown.arguments
         return [*self.output, {key: value for key, value in (item | state).items() if key != "encrypted_content"}]
 
@@ -218,7 +234,7 @@ class ItemStreamEncoder:
         match part:
             case Text() | Refusal() if _grows(part):
                 return TextBlock(part, place, where)
-            case ToolCall() if not is_search(part):
+            case ToolCall() if call_kind(part) is None:
                 return CallBlock(part, place, where)
             case Reasoning():
                 return ReasoningBlock(part, place, where)
@@ -230,6 +246,13 @@ class ItemStreamEncoder:
                 return ContentBlock(part, place, where)
             case _:
                 return Block(part, place, where)
+
+
+def _begins_at_once(part: Part) -> bool:
+    """Whether the item of `part` is added at its start; what a stranger's call of a tool is shows at its end."""
+    if isinstance(part, ToolCall) and call_kind(part) is not None:
+        return "item" in form_of(part.extra, NAME)
+    return not is_content(part) or _grows(part)
 
 
 def _grows(part: Part) -> bool:
@@ -250,10 +273,12 @@ def _opening(item: JSONObject) -> JSONObject:
             bare[BODIES[kind]] = ""
         case kind if kind == IMAGE and isinstance(item.get("result"), str):
             bare["result"] = None
-        case kind if kind == CALL:
+        case "tool_search_call":
             bare["arguments"] = {}
         case kind if kind in KINDS:
             pass  # a call says nothing yet
+        case "shell_call":
+            bare["action"] = {**item["action"], "commands": []}
         case _:
             return item
     return item | bare
