@@ -256,6 +256,7 @@ def _read_tool_use(reader: Reader, answer_id: str | None) -> Part:
         id=call_id,
         name=reader.need("name", str),
         arguments=arguments_of(value or {}),
+        namespace=reader.take_if("toolset_name", str),
         cache=take_cache(reader),
         extra=reader.extra(NAME),
     )

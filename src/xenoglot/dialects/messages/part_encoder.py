@@ -236,6 +236,8 @@ class PartEncoder:
             "id": self.call_id(part.id),
             "name": self.tool_name(part.name, part.namespace, where),
         }
+        if part.namespace is not None and (self._home or self._target is None):
+            own["toolset_name"] = part.namespace
         if part.kind == "custom":
             self._losses.emulated(where, "kind", "the free text of a custom tool is written as `input`")
             own["input"] = {"input": part.arguments}
@@ -258,9 +260,8 @@ class PartEncoder:
     def tool_name(self, name: str, namespace: str | None, where: str) -> str:
         """Return the name of a tool as the server of this request takes it; in an answer, as the client knows it."""
         if self._target is None:
-            if namespace is not None:
-                self._losses.dropped(where, "namespace", "the client's tools have none")
             return name
+        namespace = None if self._home else namespace  # a toolset has a field of its own
         fitted = fit(qualified(name, namespace), self._target.tool_name_limit or NAME_LIMIT)
         if fitted != name:
             self._losses.emulated(where, "name", "shortened to what the server allows; the answer has it back")

@@ -11,6 +11,7 @@ from xenoglot.codec.requests.names import namespace_of
 from xenoglot.dialects.messages.client_tools import encode_client_tool
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.hosted.tools import KINDS, encode_hosted_tool
+from xenoglot.dialects.messages.toolsets import TOOLSETS
 from xenoglot.model.content import Opaque
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Tool
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.dialects.messages.part_encoder import PartEncoder
     from xenoglot.model.json import JSONObject
-    from xenoglot.model.request import Request
+    from xenoglot.model.request import ProviderDefinition, Request, RequestTool
 
 _MODES = {"auto": "auto", "required": "any", "none": "none"}
 
@@ -28,8 +29,12 @@ def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: 
     """Return the tools; `strict` says whether the server can hold to a schema."""
     allowed = frozenset() if home else _narrowed(request, losses)
     tools: list[JSONObject] = []
+    toolset: ProviderDefinition | None = None  # of the tool before
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
+        before, toolset = toolset, _toolset_of(tool)
+        if toolset is not None and toolset is before:
+            continue
         if not isinstance(tool, Tool):
             tools += _server_tool(tool, where, losses, home=home)
         elif not allowed or tool.name in allowed:
@@ -38,6 +43,12 @@ def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: 
         losses.dropped("$.tools", "strict", "the server does not hold to schemas")
         tools = [{key: value for key, value in encoded.items() if key != "strict"} for encoded in tools]
     return tools
+
+
+def _toolset_of(tool: RequestTool) -> ProviderDefinition | None:
+    """Return the definition of the toolset that a tool is a member of; `None` for any other tool."""
+    definition = tool.definition if isinstance(tool, Tool) else None
+    return definition if definition is not None and definition.kind in TOOLSETS else None
 
 
 def _narrowed(request: Request, losses: Losses) -> frozenset[str]:

@@ -23,6 +23,7 @@ from xenoglot.dialects.messages.hosted.tools import (
 )
 from xenoglot.dialects.messages.part_decoder import BILLING_HEADER, decode_parts
 from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
+from xenoglot.dialects.messages.toolsets import TOOLSETS, decode_toolset
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Opaque, Part, Text
 from xenoglot.model.failure import Failure
@@ -40,6 +41,8 @@ from xenoglot.model.request import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.model.json import JSON, JSONObject
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -133,10 +136,11 @@ def _take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
     if reader.peek("tools") == []:
         form["tools"] = "empty"
     path = reader.at("tools")
-    return tuple(
-        plain_tool(item) or _decode_tool(Reader(item, f"{path}[{index}]"))
-        for index, item in enumerate(reader.take("tools", list) or ())
-    )
+    tools: list[RequestTool] = []
+    for index, item in enumerate(reader.take("tools", list) or ()):
+        plain = plain_tool(item)
+        tools += (plain,) if plain is not None else _decode_entry(Reader(item, f"{path}[{index}]"))
+    return tuple(tools)
 
 
 def _take_stream(reader: Reader, form: JSONObject) -> bool:
@@ -199,6 +203,16 @@ def _decode_message(value: JSON, path: str) -> Message:
         return Message(role=role, extra=reader.extra(NAME, content="missing", **form))
     decode = _system_parts if role == "system" else decode_parts
     return Message(role=role, content=decode(content, reader.at("content")), extra=reader.extra(NAME, **form))
+
+
+def _decode_entry(reader: Reader) -> Sequence[RequestTool]:
+    """Read one tool, or all functions of a toolset; one without any is kept as it is."""
+    kind = reader.peek("type")
+    if not isinstance(kind, str) or kind not in TOOLSETS:
+        return (_decode_tool(reader),)
+    whole = dict(reader.rest())
+    reader.take("type", str)
+    return decode_toolset(reader, kind) or (Opaque(dialect=NAME, data=whole),)
 
 
 def _decode_tool(reader: Reader) -> RequestTool:
