@@ -16,7 +16,6 @@ from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.gateway.config.local_models import Emulate
 from xenoglot.gateway.config.named_keys import NamedKey
 from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer
-from xenoglot.model.content import HostedKind
 from xenoglot.model.request import Sampling
 from xenoglot.policy.failure_policy import Reason
 from xenoglot.policy.local_answers import Kind
@@ -158,9 +157,6 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     text_syntax: str = OFF_SYNTAX
     """The syntax of calls and reasoning in text: a row of `text.syntax`, `auto`, or `off`."""
     emulate: Emulate = Emulate()
-    hosted_tools: tuple[HostedKind, ...] | None = None
-    """The hosted tools that it runs itself; those of `[tools]` are run here for it if they are not among these. Not
-    set: those of its dialect."""
     retry: Retry = Retry()
     breaker: BreakerSettings = BreakerSettings()
     limits: LimitSettings | None = None

@@ -15,7 +15,9 @@ from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.hosted_tools import hosted_kinds
 from xenoglot.codec.responses.reasoning import ReasoningFilter, reasoning_filter
+from xenoglot.gateway.config.provider_defaults import targets_of
 from xenoglot.gateway.ledger.client_context import note_client
 from xenoglot.gateway.ledger.complete_usage import BYTES_PER_TOKEN, complete_usage
 from xenoglot.gateway.limits.limiter import expected_tokens
@@ -236,8 +238,8 @@ class UpstreamCall(Struct):
             if upstream is None:
                 return frozenset()
             spoken = dialect if upstream.speaks(dialect, route.model) else upstream.dialect
-            usual = dialects.get(spoken).hosted_tools
-            found.append(usual if upstream.hosted_tools is None else frozenset(upstream.hosted_tools))
+            facts = targets_of(upstream).of(route.model)
+            found.append(frozenset(hosted_kinds(dialects.get(spoken).hosted_tools, facts)))
         return frozenset.intersection(*found)
 
     async def follow_up(self, request: Request) -> Answer:
