@@ -308,7 +308,7 @@ async def test_an_error_is_told_to_the_model_and_the_client() -> None:
     assert (result.content, result.error) == ((), "unavailable")
     (told,) = call.requests[1].messages[-1].content
     assert isinstance(told, ToolResult)
-    assert told.content == (Text(text="Error (unavailable): the search did not answer"),)
+    assert told.content == (Text(text="unavailable: the search did not answer"),)
     assert told.is_error
 
 

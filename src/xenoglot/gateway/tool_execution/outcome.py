@@ -162,7 +162,7 @@ def cut(text: str, most: int) -> str:
 def model_text(outcome: ToolOutcome, first: int) -> str:
     """Return what the model gets of an outcome; its results are numbered from `first` on."""
     if outcome.error is not None:
-        return f"Error ({outcome.error}): {outcome.reason}"
+        return f"{outcome.error}: {outcome.reason}"
     pieces = [*_texts(outcome.content, first)]
     return "\n\n".join(pieces) or "No results."
 
