@@ -268,7 +268,7 @@ def _translate_request(body: JSON, source: str, target: str, losses: Losses) -> 
 
 def _response(body: JSON, dialect: Dialect, losses: Losses) -> Response:
     response = dialect.decode_response(body)
-    return response if dialect.tells_unfinished else with_finish(response, losses)
+    return with_finish(response, losses, unfinished=dialect.tells_unfinished)
 
 
 def _for_client(source: str, target: str, request: Request | None, losses: Losses) -> list[Stage[Event, Event]]:

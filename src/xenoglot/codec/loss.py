@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -18,7 +20,7 @@ from xenoglot.errors import LossError
 from xenoglot.model.short_repr import described, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from xenoglot.model.content import Extra
     from xenoglot.model.json import JSON, JSONObject
@@ -31,6 +33,22 @@ field by field (`generationConfig.speechConfig`)."""
 TOLERATED: Final = "tolerated"
 """In the form of a candidate's `Extra`: fields that the server did not write as its dialect defines them and that were
 read all the same, with how. Each is a loss."""
+
+REPORTED: Final = "reported"
+"""In the form of a candidate's `Extra`: losses that the server itself reports of the request, as triples of what, how
+and why."""
+
+SHARED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "container": "a container means something to its own provider only",
+        "diagnostics": "why a cache was not read is not translated",
+        "input_transformations": "each entry is a loss of the answer",
+        "moderation": "results of moderation have another form in each dialect",
+        "prompt_cache_diagnostics": "why a cache was not read is not translated",
+        "safetyRatings": "results of moderation have another form in each dialect",
+    }
+)
+"""Fields that several dialects have and that are not translated: the reason of their losses."""
 
 How: TypeAlias = Literal["dropped", "approximated", "emulated"]
 
@@ -176,7 +194,8 @@ class Losses:
         for name, value in extra.fields.items():
             if value is not None:
                 for what in _names(name, value, extra):
-                    self._note(where, what, "dropped", f"only {extra.dialect} has it", unknown=True)
+                    why = SHARED.get(name) or f"only {extra.dialect} has it"
+                    self._note(where, what, "dropped", why, unknown=True)
         return {}
 
 

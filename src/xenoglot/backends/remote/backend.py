@@ -494,7 +494,7 @@ class Remote:
             response = self._dialect.decode_response(body)
         except WireError as error:
             raise self._replies.unreadable(error, data, reply) from error
-        return response if self._dialect.tells_unfinished else with_finish(response, losses)
+        return with_finish(response, losses, unfinished=self._dialect.tells_unfinished)
 
     def restore_tools(self, response: Response, call: Call) -> Response:
         """Return an answer with the tools called as the client calls them, each call with an id of its own."""

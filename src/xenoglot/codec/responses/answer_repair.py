@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.loss import TOLERATED
+from xenoglot.codec.loss import REPORTED, TOLERATED, Loss
 from xenoglot.model.content import ToolCall, ToolResult
 from xenoglot.model.events import BlockEnded, BlockStarted, Finished
 from xenoglot.model.response import Finish
@@ -28,14 +28,17 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Candidate, Response
 
 
-def with_finish(response: Response, losses: Losses) -> Response:
-    """Return a whole answer in which each candidate has a finish; each that had none is a loss."""
+def with_finish(response: Response, losses: Losses, *, unfinished: bool = False) -> Response:
+    """Return a whole answer in which each candidate has a finish; each that had none is a loss.
+
+    Where its dialect has `unfinished` answers, one without a finish remains one. What the server reports is a loss too.
+    """
     told = True
     for index, candidate in enumerate(response.candidates):
         if candidate.extra is not None:
             _note_tolerated(candidate.extra, index, losses)
         told = told and _is_told(candidate)
-    if told:
+    if told or unfinished:
         return response
     candidates = tuple(_finished(candidate) for candidate in response.candidates)
     for index, candidate in enumerate(candidates):
@@ -90,6 +93,7 @@ def _note_tolerated(extra: Extra | None, index: int, losses: Losses) -> None:
     if extra is not None:
         for what, why in extra.form.get(TOLERATED, {}).items():
             losses.approximated(f"$.candidates[{index}]", what, why)
+        losses.extend(Loss(f"$.candidates[{index}]", *one) for one in extra.form.get(REPORTED, ()))
 
 
 def _has_calls(response: Response) -> bool:

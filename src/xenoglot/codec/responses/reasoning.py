@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.codec.loss import REPORTED
 from xenoglot.errors import WireError
 from xenoglot.model.content import Origin, Reasoning
 from xenoglot.model.events import BlockEnded, BlockStarted, ReasoningDelta, SignatureDelta
@@ -25,9 +26,33 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.loss import Losses
     from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
     from xenoglot.model.response import Response
 
+
+def reported_changes(removed: Sequence[JSON], kept: Sequence[JSON] = ()) -> JSONObject:
+    """Return the form of an answer whose server reports what became of reasoning in the request.
+
+    `removed` are the reasons why reasoning was removed, `kept` those why it should have been; a reason is the
+    provider's word.
+    """
+    losses = [
+        ["reasoning of the request", how, f"{told} {len(reasons)}: {', '.join(dict.fromkeys(map(_reason, reasons)))}"]
+        for reasons, how, told in (
+            (removed, "dropped", "parts that the server removed:"),
+            (kept, "approximated", "parts that do not belong to the conversation, and that the server kept:"),
+        )
+        if reasons
+    ]
+    return {REPORTED: losses} if losses else {}
+
+
+def _reason(word: JSON) -> str:
+    return word[:_LONGEST_REASON] if isinstance(word, str) else "no reason"
+
+
+_LONGEST_REASON = 64
 
 _NOT_REQUESTED = "the client did not ask for it"
 

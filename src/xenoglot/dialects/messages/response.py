@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.responses.reasoning import reported_changes
 from xenoglot.dialects.messages.errors import read_error
 from xenoglot.dialects.messages.extras import NAME, keep_rest, with_rest
 from xenoglot.dialects.messages.part_decoder import decode_parts, with_own_ids
@@ -64,15 +65,30 @@ def decode_response(value: JSON) -> Response:
     parts = () if content is None else decode_parts(content, reader.at("content"), answer_id or "")
     usage, tier = (None, None) if reader.peek("usage") is None else decode_usage(reader.take_any("usage"))
     finish = take_finish(reader, parts)
-    late = Extra(dialect=NAME, fields={key: reader.rest().pop(key) for key in AT_THE_END if key in reader.rest()})
+    late = late_fields({key: reader.rest().pop(key) for key in AT_THE_END if key in reader.rest()})
     return Response(
         id=answer_id,
         model=model,
-        candidates=(Candidate(content=parts, finish=finish, extra=late if late.fields else None),),
+        candidates=(Candidate(content=parts, finish=finish, extra=late),),
         usage=usage,
         service_tier=tier,
         extra=reader.extra(NAME, **form),
     )
+
+
+def late_fields(fields: JSONObject) -> Extra | None:
+    """Return what a message has at its end, with the losses that the server reports (`BetaInputTransformation`)."""
+    if not fields:
+        return None
+    entries = fields.get("input_transformations")
+    if not entries or not isinstance(entries, list):
+        return Extra(dialect=NAME, fields=fields)
+    reasons: dict[str, list[JSON]] = {"thinking_dropped": [], "thinking_mismatch_allowed": []}
+    for entry in entries:
+        kind = entry.get("type") if isinstance(entry, dict) else None
+        if kind in reasons:
+            reasons[kind].append(entry.get("reason"))
+    return Extra(dialect=NAME, fields=fields, form=reported_changes(*reasons.values()))
 
 
 def _absent(value: JSON) -> JSONObject:

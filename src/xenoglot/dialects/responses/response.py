@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import Losses, form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.responses.reasoning import reported_changes
 from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.client_calls import as_client_call, client_names
 from xenoglot.dialects.responses.errors import read_failure
@@ -184,7 +185,10 @@ def take_usage(reader: Reader) -> Usage | None:
 def take_late(reader: Reader) -> Extra | None:
     """Take what is only known at the end."""
     fields = {key: reader.take_any(key) for key in LATE if key in reader}
-    form = {} if "completed_at" not in reader else {"completed_at": reader.take_any("completed_at")}
+    form: JSONObject = {} if "completed_at" not in reader else {"completed_at": reader.take_any("completed_at")}
+    entries = fields.get("input_transformations")
+    if entries and isinstance(entries, list):  # `InputTransformation` in the SDK: reasoning that was removed
+        form |= reported_changes([entry.get("reason") for entry in entries if isinstance(entry, dict)])
     return Extra(dialect=NAME, fields=fields, form=form) if fields or form else None
 
 

@@ -708,7 +708,7 @@ def test_a_custom_tool_goes_home_as_it_came() -> None:
             Target(),
             {},
             [
-                "$ container dropped (only messages has it)",
+                "$ container dropped (a container means something to its own provider only)",
                 "$ cache dropped (the server decides what it caches)",
             ],
             id="foreign-fields",

@@ -19,11 +19,11 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.errors import broken, read_error
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.part_decoder import derived_id, with_own_id
-from xenoglot.dialects.messages.response import AT_THE_END, take_finish, take_head
+from xenoglot.dialects.messages.response import AT_THE_END, late_fields, take_finish, take_head
 from xenoglot.dialects.messages.stream.block_decoder import BlockDecoder, begin
 from xenoglot.dialects.messages.usage import decode_usage
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Part, ToolCall
+from xenoglot.model.content import Part, ToolCall
 from xenoglot.model.events import (
     Event,
     Failed,
@@ -216,8 +216,7 @@ class StreamDecoder:
         events = self._close_all()
         self._finished = True
         late = {**self._late, **delta.rest(), **event.rest()}
-        extra = Extra(dialect=NAME, fields=late) if late else None
-        return (*events, *usage, Finished(finish=finish, extra=extra))
+        return (*events, *usage, Finished(finish=finish, extra=late_fields(late)))
 
     def _close_all(self) -> list[Event]:
         """Close what is open, and what waited for its turn."""
