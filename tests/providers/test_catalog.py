@@ -38,6 +38,7 @@ def facts(row: Provider) -> Iterator[str]:
     """What a row says that somebody must have told us."""
     yield from ("key_env",) if row.key_env else ()
     yield from ("auth",) if row.auth else ()
+    yield from ("gauges",) if row.gauges else ()
     yield from (f"quirks.{name}" for name in row.quirks)
     yield from (f"settings.{name}" for name in row.settings)
     yield from ("models",) if row.models else ()

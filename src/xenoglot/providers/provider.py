@@ -76,7 +76,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     The first of the `faces` is the default. `key_env` is the variable that its own
     programs keep the key in; `None` where it needs none. `auth` is `None` where a key is shown as the dialect has it.
     `local` is for servers that people run themselves. `prices` is its name in the table of prices, if that is
-    different; `telemetry` is its name in the semantic conventions of OpenTelemetry, if that is. `sources` have the
+    different; `telemetry` is its name in the semantic conventions of OpenTelemetry, if that is. `gauges` are those of
+    its metrics that count requests in progress and waiting. `sources` have the
     address of the documentation of each fact: `key_env`, `auth`, `faces.<dialect>`, `faces.<dialect>.quirks.<field>`,
     `quirks.<field>`, `settings.<name>`, `models` and `models.<field>`.
     """
@@ -95,6 +96,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     local: bool = False
     prices: str | None = None
     telemetry: str | None = None
+    gauges: tuple[str, ...] = ()
     note: str = ""
     sources: dict[str, str] = field(default_factory=dict)
 

@@ -67,7 +67,12 @@ from xenoglot.gateway.config.local_models import (
     check_syntax,
 )
 from xenoglot.gateway.config.named_keys import check_named_keys, named_variables
-from xenoglot.gateway.config.provider_defaults import check_cache_marks, check_provider, with_provider_defaults
+from xenoglot.gateway.config.provider_defaults import (
+    check_cache_marks,
+    check_load_metrics,
+    check_provider,
+    with_provider_defaults,
+)
 from xenoglot.gateway.config.proxies import check_proxy
 from xenoglot.gateway.config.schema import (
     Problems,
@@ -429,6 +434,7 @@ def _check_upstream(name: str, upstream: UpstreamSettings, path: str, problems: 
             problems.add(join(join(path, "headers"), key), problem)
     check_syntax(upstream.text_syntax, path, problems)
     check_cache_marks(upstream, path, problems)
+    check_load_metrics(upstream, path, problems)
     check_provider(upstream, path, problems)
     check_emulate(upstream.emulate, path, problems)
     check_limits(upstream.limits, path, problems)

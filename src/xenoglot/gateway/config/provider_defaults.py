@@ -134,6 +134,9 @@ def _address(table: _Table, face: ProviderEndpoint) -> JSON:
 
 def _filled(said: JSONObject, row: Provider, face: ProviderEndpoint, address: JSON) -> JSONObject:
     told = _table(said, "target")
+    load = said.get("load_metrics")
+    if isinstance(load, dict):
+        said = said | {"load_metrics": {"gauges": list(row.gauges)} | load}
     usual: JSONObject = {
         "key_env": row.key_env,
         "auth": face.auth or row.auth,
@@ -204,6 +207,16 @@ def check_provider(upstream: UpstreamSettings, path: str, problems: Problems) ->
         _check_path(also.path, f"{join(path, 'also')}[{index}].path", problems, also.dialect)
     for index, facts in enumerate(upstream.model_overrides):
         check_syntax(facts.text_syntax, f"{join(path, 'facts')}[{index}]", problems)
+
+
+def check_load_metrics(upstream: UpstreamSettings, path: str, problems: Problems) -> None:
+    """Note that the load of a server is to be read, and nothing is known of its metrics."""
+    load, place = upstream.load_metrics, join(path, "load_metrics")
+    if load is None:
+        return
+    _check_path(load.path, join(place, "path"), problems)
+    if not load.gauges:
+        problems.add(join(place, "gauges"), "missing; set the names of the gauges that count requests at the server")
 
 
 def check_cache_marks(upstream: UpstreamSettings, path: str, problems: Problems) -> None:

@@ -113,6 +113,19 @@ class KeySettings(Struct, frozen=True, kw_only=True):
     """Keys with names, and rights of their own."""
 
 
+class LoadMetrics(Struct, frozen=True, kw_only=True):
+    """How the load of a server is read from its metrics, for the choice among targets.
+
+    Every so many `seconds` the `gauges`, which count requests in progress and waiting, are added up.
+    """
+
+    seconds: Annotated[float, Meta(ge=0.1, le=60)] = 2.0
+    path: str = "/metrics"
+    """The path on the server's host, whatever the path of `base_url`."""
+    gauges: tuple[str, ...] = ()
+    """Not set: those of the provider."""
+
+
 class UpstreamSettings(Struct, frozen=True, kw_only=True):
     """A server that answers.
 
@@ -160,6 +173,8 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     retry: Retry = Retry()
     breaker: BreakerSettings = BreakerSettings()
     limits: LimitSettings | None = None
+    load_metrics: LoadMetrics | None = None
+    """How its load is read; not set: it is not."""
 
     @property
     def trace_headers(self) -> tuple[str, ...]:

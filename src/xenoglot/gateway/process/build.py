@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 from math import isinf
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from xenoglot.gateway.config.proxies import proxy_of
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.media.inline_images import fetching, inlined
 from xenoglot.gateway.process.shared_resources import SharedResources
+from xenoglot.gateway.routing.load_reports import LoadReader, reading
 from xenoglot.gateway.upstream.interceptors import interceptors_of
 from xenoglot.providers.provider import authorizer
 from xenoglot.store.location import OFF, open_store
@@ -70,7 +72,8 @@ async def build_gateway(
     config = with_private_caches(config)
     shelf = shelf or SharedResources()
     async with AsyncExitStack() as stack:
-        backends = await _remote_backends(config, stack)
+        loads: list[tuple[str, Transport]] = []
+        backends = await _remote_backends(config, stack, loads)
         model = None
         if config.has_embedded:
             from xenoglot.gateway.process.engines import open_engines  # noqa: PLC0415  most gateways have none, and it is a lot
@@ -120,19 +123,34 @@ async def build_gateway(
                 from xenoglot.gateway.ledger.stored_prices import refreshing  # noqa: PLC0415  most gateways have no prices
 
                 await stack.enter_async_context(refreshing(gateway.prices, keeper))
+        await stack.enter_async_context(reading(_load_readers(gateway, loads)))
         stack.push_async_callback(gateway.let_go_of_keys)
         stack.push_async_callback(gateway.let_go_of_batches)
         yield gateway
 
 
-async def _remote_backends(config: Config, stack: AsyncExitStack) -> dict[str, Backend]:
-    """Return the backends of the upstreams by name; `stack` closes their connections."""
+def _load_readers(gateway: Gateway, transports: list[tuple[str, Transport]]) -> list[LoadReader]:
+    """Return what reads the load of the upstreams for which that is configured."""
+    readers = []
+    for name, transport in transports:
+        upstream = gateway.config.upstreams[name]
+        if upstream.load_metrics is not None:
+            report = partial(gateway.dispatcher.ward.report, name)
+            readers.append(LoadReader(name, upstream.base_url, upstream.load_metrics, transport, report))
+    return readers
+
+
+async def _remote_backends(
+    config: Config, stack: AsyncExitStack, transports: list[tuple[str, Transport]]
+) -> dict[str, Backend]:
+    """Return the backends of the upstreams by name; `stack` closes their connections, which `transports` lists."""
     backends: dict[str, Backend] = {}
     fetcher = await stack.enter_async_context(fetching(config.fetch))
     for name, upstream in config.upstreams.items():
         proxy = proxy_of(upstream, config.secrets, os.environ)
         transport = Transport(deadlines=without_deadline(upstream.deadlines), proxy=proxy)
         stack.push_async_callback(transport.aclose)
+        transports.append((name, transport))
         backends[name] = inlined(build_remote(name, upstream, transport, config), fetcher)
     return backends
 

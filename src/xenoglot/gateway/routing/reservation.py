@@ -53,7 +53,7 @@ class TargetMetrics(Struct, frozen=True, kw_only=True):
 class TargetHealth:
     """How one target is doing; a target is a model of a backend, or all that it has where any name goes through."""
 
-    __slots__ = ("breaker", "busy", "keys", "latency", "retry", "running", "tries")
+    __slots__ = ("breaker", "busy", "keys", "latency", "others", "retry", "running", "tries")
 
     def __init__(self, retry: Retry, keys: int, breaker: Breaker | None) -> None:
         self.retry = retry
@@ -62,6 +62,8 @@ class TargetHealth:
         self.busy = [0] * max(1, keys)
         """Requests under way with each key."""
         self.running = 0
+        self.others = 0
+        """Requests of other clients at the server, as far as it reports them."""
         self.latency: float | None = None
         self.tries: Counter[str] = Counter()
         """What came of asking it: `answered`, or the kind of the failure."""
@@ -69,7 +71,7 @@ class TargetHealth:
     @property
     def load(self) -> TargetLoad:
         """What the choice of a target goes by."""
-        return TargetLoad(self.running, self.latency)
+        return TargetLoad(self.running + self.others, self.latency)
 
     def began(self, seconds: float) -> None:
         """Note how long a first byte took."""
@@ -85,6 +87,15 @@ class TargetRegistry:
         self._health: dict[tuple[str, str], TargetHealth] = {}
         """By backend and model; by backend alone where any name goes through."""
         self._budgets: dict[str, RetryBudget] = {}
+        self._others: dict[str, int] = {}
+
+    def report(self, backend: str, requests: int | None) -> None:
+        """Note how many requests a server has, those of this gateway included; `None` is unknown."""
+        own = [found for (name, _), found in self._health.items() if name == backend]
+        others = 0 if requests is None else max(0, requests - sum(found.running for found in own))
+        self._others[backend] = others
+        for found in own:
+            found.others = others
 
     def of(self, route: Route) -> TargetHealth:
         """Return the health of the target of `route`."""
@@ -99,6 +110,7 @@ class TargetRegistry:
         else:
             keys = len(self._config.upstream_keys(upstream))
             found = TargetHealth(upstream.retry, keys, Breaker(upstream.breaker))
+        found.others = self._others.get(backend, 0)
         self._health[place] = found
         return found
 
