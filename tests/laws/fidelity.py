@@ -77,6 +77,25 @@ Table = dict[str, dict[str, Tally]]
 """Feature -> the other dialect -> what befell it."""
 
 
+class Cell(Struct, frozen=True):
+    """A cell of the tables: what becomes of a feature, at worst; `part` is `requests`, `answers` or `errors`."""
+
+    client: str
+    upstream: str
+    part: str
+    feature: str
+    fate: str
+
+
+def cells() -> Iterator[Cell]:
+    """Yield all cells that a vector shows."""
+    for client in names():
+        for part, table in (("requests", requests(client)), ("answers", answers(client)), ("errors", errors(client))):
+            for feature, tallies in table.items():
+                for upstream, tally in tallies.items():
+                    yield Cell(client, upstream, part, feature, max(tally.fates, key=FATES.index))
+
+
 def page() -> str:
     """Return the whole page."""
     sections = [HEAD, *(_section(name) for name in names())]
