@@ -18,10 +18,11 @@ import asyncio
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from xenoglot.store.queries import migrate
+from xenoglot.store.queries import RowStatement, migrate
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Hashable, Sequence
 
-    from xenoglot.store.queries import Row, Statement, Steps
+    from xenoglot.store.queries import Row, Statement, Steps, Value
     from xenoglot.store.records import ReasoningKey
 
 
@@ -202,11 +203,25 @@ def _run(connection: sqlite3.Connection, steps: Steps[T]) -> T:
 
 
 def _execute(connection: sqlite3.Connection, statement: Statement) -> Sequence[Row]:
+    if isinstance(statement, RowStatement):
+        _insert(connection, statement)
+        return ()
     sql = statement.sql.replace("$", "?")  # `?1` is SQLite's word for the `$1` of PostgreSQL
     if statement.many is not None:
         connection.executemany(sql, statement.many)
         return ()
     return connection.execute(sql, tuple(statement.values)).fetchall()
+
+
+def _insert(connection: sqlite3.Connection, statement: RowStatement) -> None:
+    """Insert rows without their nulls, which the module `sqlite3` takes ten times as long to bind as numbers."""
+    alike: dict[tuple[bool, ...], list[Sequence[Value]]] = {}
+    for row in statement.many or ():
+        alike.setdefault(tuple([value is not None for value in row]), []).append(row)
+    for given, rows in alike.items():
+        columns = tuple(compress(statement.columns, given))
+        insert = RowStatement.into(statement.table, columns, ())
+        connection.executemany(insert.sql.replace("$", "?"), (tuple(compress(row, given)) for row in rows))
 
 
 def _error_text(error: sqlite3.Error | OSError) -> str:

@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.config.ledger import LedgerSettings
 from xenoglot.gateway.ledger import recorder as recording
 from xenoglot.gateway.ledger.recorder import RequestRecorder
+from xenoglot.gateway.ledger.request_row import request_row
 from xenoglot.gateway.observability.request_log import RequestCost, RequestLog
 from xenoglot.gateway.observability.trace_context import TraceContext
+from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
+from xenoglot.store.ledger.rows import RequestRow
 from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from xenoglot.store.ledger.rows import RequestRow
     from xenoglot.store.queries import Steps
 
 T = TypeVar("T")
@@ -114,6 +117,35 @@ async def test_a_row_has_what_the_log_has(keeper: Keeper) -> None:
     assert (row.input, row.output, row.cache_read, row.cost, row.currency) == (10, 2, None, 12, "USD")
     assert (row.trace, row.tags) == (TRACE, ",team=search,")
     assert (recorder.written, recorder.dropped, recorder.waiting) == (1, 0, 0)
+
+
+def test_each_column_has_its_own_value() -> None:
+    losses = Losses()
+    losses.dropped("$.seed", "seed", "the target has none")
+    full = record(
+        1, route="/v1/chat/completions", dialect="messages", session="s", model="large", backend="lab", target="m1",
+        tries=2, status=200, answered=0.25, stream=True, finish="stop", failure="upstream", losses=losses,
+        client=Principal(tenant="ada", key="laptop"), cost=RequestCost(12, "USD", "own"), tags={"team": "search"},
+        trace_context=TraceContext(f"00-{TRACE}-b7ad6b7169203331-01"),
+        usage=Usage(
+            input_tokens=31, output_tokens=32, cache_read=33, cache_write=34, reasoning=35, input_audio=36,
+            output_audio=37, estimated=True,
+            extra=Extra(dialect="messages", fields={
+                "server_tool_use": {"web_search_requests": 38},
+                "iterations": [{"type": "compaction", "input_tokens": 39, "output_tokens": 40}],
+            }),
+        ),
+    )  # fmt: skip
+    assert request_row(full, 1.5, NOW, {"lab": "chat"}) == RequestRow(
+        id="req_1", at=NOW - 1.5, tenant="ada", key="laptop", session="s", route="/v1/chat/completions",
+        dialect="messages", upstream_dialect="chat", model="large", upstream="lab", target="m1", tries=2, stream=1,
+        status=200, finish="stop", failure="upstream", ttfb_ms=250.0, total_ms=1500.0, input=31, output=32,
+        cache_read=33, cache_write=34, reasoning=35, audio_in=36, audio_out=37, searches=38, extra_input=39,
+        extra_output=40, estimated=1, cost=12, currency="USD", price_source="own", losses=1, loss_kinds="dropped:1",
+        trace=TRACE, tags=",team=search,",
+    )  # fmt: skip
+    bare = RequestLog("req_2", "POST", 0.0, float)
+    assert request_row(bare, 0.0012346, NOW, {}) == RequestRow(id="req_2", at=NOW - 0.0012346, total_ms=1.235)
 
 
 async def test_health_checks_and_lists_leave_no_row_but_refusals_do(keeper: Keeper) -> None:

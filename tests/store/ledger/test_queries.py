@@ -81,6 +81,14 @@ async def test_rows_come_back_as_they_were_the_newest_first(ledger: SQLStore) ->
     assert await ledger.read(queries.requests(page)) == [BARE]
 
 
+async def test_rows_with_different_nulls_are_written_together(ledger: SQLStore) -> None:
+    rows = [
+        replace(each, id=f"req_{number}", at=number) for number, each in enumerate((FULL, BARE, UNPRICED, BARE, FULL))
+    ]
+    await ledger.write(queries.add(rows))
+    assert await ledger.read(queries.requests(RequestFilter())) == rows[::-1]
+
+
 async def test_usage_is_summed_by_group_and_currency(ledger: SQLStore) -> None:
     await ledger.write(queries.add([FULL, replace(FULL, id="req_4")]))
     await ledger.write(queries.add([BARE, UNPRICED]))

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.redaction import for_log
-from xenoglot.gateway.ledger.request_cost import counts_of
+from xenoglot.codec.features.extra_usage import NO_EXTRA
+from xenoglot.gateway.ledger.request_cost import extra_of
 from xenoglot.gateway.observability.request_log import CLIENT_GONE
 from xenoglot.gateway.observability.request_tags import encode_tags
 from xenoglot.model.response import Usage
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Loss
     from xenoglot.gateway.observability.request_log import RequestLog
 
-NO_USAGE = counts_of(Usage())
+NO_USAGE = Usage()
 
 
 def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[str, str]) -> RequestRow:
@@ -26,49 +27,49 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
 
     `dialects` are those of the upstreams.
     """
-    usage, cost = record.usage, record.cost
-    counts = NO_USAGE if usage is None else counts_of(usage)
+    usage, cost = record.usage or NO_USAGE, record.cost
+    details = NO_EXTRA if usage.extra is None else extra_of(usage)
     losses = tuple(record.losses)
     status = record.status
     if status is None and record.failure == "cancelled":
         status = CLIENT_GONE
-    return RequestRow(
-        id=record.request_id,
-        at=now - (ended - record.started),
-        tenant=record.client.tenant,
-        key=record.client.key,
-        session=record.session,
-        route=record.route,
-        dialect=record.dialect,
-        upstream_dialect=dialects.get(record.backend or ""),
-        model=None if record.model is None else for_log(record.model),
-        upstream=record.backend,
-        target=None if record.target is None else for_log(record.target),
-        tries=record.tries,
-        stream=None if record.stream is None else int(record.stream),
-        status=status,
-        finish=record.finish,
-        failure=record.failure,
-        ttfb_ms=None if record.answered is None else _milliseconds(record.answered - record.started),
-        total_ms=_milliseconds(ended - record.started),
-        input=counts["input"],
-        output=counts["output"],
-        cache_read=counts["cache_read"],
-        cache_write=counts["cache_write"],
-        reasoning=counts["reasoning"],
-        audio_in=counts["audio_in"],
-        audio_out=counts["audio_out"],
-        searches=counts["searches"],
-        extra_input=counts["extra_input"],
-        extra_output=counts["extra_output"],
-        estimated=int(usage is not None and usage.estimated),
-        cost=None if cost is None else cost.amount,
-        currency=None if cost is None else cost.currency,
-        price_source=None if cost is None else cost.source,
-        losses=len(losses),
-        loss_kinds=_kinds(losses) if losses else None,
-        trace=record.trace,
-        tags=encode_tags(record.tags),
+    return RequestRow(  # by places: a call with 36 names makes a dictionary of them
+        record.request_id,
+        now - (ended - record.started),
+        record.client.tenant,
+        record.client.key,
+        record.session,
+        record.route,
+        record.dialect,
+        dialects.get(record.backend or ""),
+        None if record.model is None else for_log(record.model),
+        record.backend,
+        None if record.target is None else for_log(record.target),
+        record.tries,
+        None if record.stream is None else int(record.stream),
+        status,
+        record.finish,
+        record.failure,
+        None if record.answered is None else _milliseconds(record.answered - record.started),
+        _milliseconds(ended - record.started),
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read,
+        usage.cache_write,
+        usage.reasoning,
+        usage.input_audio,
+        usage.output_audio,
+        details.searches,
+        details.extra_input,
+        details.extra_output,
+        int(usage.estimated),
+        None if cost is None else cost.amount,
+        None if cost is None else cost.currency,
+        None if cost is None else cost.source,
+        len(losses),
+        _kinds(losses) if losses else None,
+        record.trace,
+        encode_tags(record.tags),
     )
 
 
@@ -78,4 +79,4 @@ def _kinds(losses: Sequence[Loss]) -> str:
 
 
 def _milliseconds(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+    return int(seconds * 1e6 + 0.5) / 1000  # `round` takes five times as long

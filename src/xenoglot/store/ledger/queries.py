@@ -30,6 +30,10 @@ CHECK: Final = Statement("SELECT 1 FROM request LIMIT 1")
 """Fails if the store cannot be used."""
 
 _HOUR_COLUMNS: Final = (*KEYS, *SUMS)
+_COUNTED: Final = slice(COLUMNS.index(COUNTS[0]), COLUMNS.index("estimated") + 1)
+"""Where a row has its counts, and whether they are estimated, in the order of `SUMS`."""
+_REQUESTS, _FAILURES, _FIRST_COUNT = (SUMS.index(name) for name in ("requests", "failures", COUNTS[0]))
+_COST, _UNPRICED, _LOSSES = (SUMS.index(name) for name in ("cost", "unpriced", "losses"))
 _ADD: Final = (
     f"INSERT INTO usage_hour ({', '.join(_HOUR_COLUMNS)})"  # noqa: S608  constants
     f" VALUES ({', '.join(f'${place + 1}' for place in range(len(_HOUR_COLUMNS)))})"
@@ -92,11 +96,20 @@ def summed(rows: Iterable[RequestRow]) -> dict[tuple[int, str, str, str, str, st
     sums: dict[tuple[int, str, str, str, str, str, str], list[int]] = {}
     for row in rows:
         names = (row.tenant or "", row.key or "", row.model or "", row.upstream or "", row.dialect or "")
-        total = sums.setdefault((row.hour, *names, row.currency or ""), [0] * len(SUMS))
-        counts = [getattr(row, name) or 0 for name in COUNTS]
-        new = (1, int(row.failed), *counts, row.estimated, row.cost or 0, int(row.unpriced), row.losses)
-        for place, count in enumerate(new):
-            total[place] += count
+        key = (row.hour, *names, row.currency or "")
+        total = sums.get(key)
+        if total is None:
+            total = sums[key] = [0] * len(SUMS)
+        total[_REQUESTS] += 1
+        for place, count in enumerate(astuple(row)[_COUNTED], _FIRST_COUNT):
+            if count:
+                total[place] += count
+        if row.cost is not None:
+            total[_COST] += row.cost
+        elif row.unpriced:
+            total[_UNPRICED] += 1
+        total[_FAILURES] += row.failed
+        total[_LOSSES] += row.losses
     return sums
 
 

@@ -10,7 +10,7 @@ HOUR: Final = 3600
 FIRST_FAILED_STATUS: Final = 400
 
 
-class RequestRow(Struct, frozen=True, kw_only=True):
+class RequestRow(Struct, frozen=True, gc=False):
     """One request: the columns of the table `request`, in their order. `at` is when it came, in Unix seconds."""
 
     id: str
