@@ -12,7 +12,7 @@ from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import is_placeholder
-from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.adapt_request import encode_fitted
 from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames
 from xenoglot.codec.responses.answer_repair import FinishLosses, UniqueIds, with_finish
@@ -291,7 +291,6 @@ def _encode_response(response: Response, request: Request, target: str, losses: 
 
 
 def _encode(request: Request, target: str, losses: Losses, server: Target) -> JSONObject:
-    dialect = get(target)
-    body = dialect.encode_request(fitted(request, target, server, losses, dialect.hosted_tools), losses, server)
+    body = encode_fitted(get(target), request, server, losses)
     losses.settle()
     return body

@@ -168,6 +168,10 @@ class Losses:
             self._dropped.add((where, what))
         self._seen[Loss(where, what, how, why)] = unknown
 
+    def has_dropped(self, where: str, what: str) -> bool:
+        """Return whether `what`, at this path of the request as it came, was not translated at all."""
+        return (where, what) in self._dropped
+
     def rewind(self, count: int) -> None:
         """Forget all but the first `count`, after the translation with the others was abandoned."""
         for loss in tuple(self._seen)[count:]:

@@ -34,7 +34,7 @@ from xenoglot.codec.json.json_io import MOST_NUMBERS, MOST_VALUES, encode_json, 
 from xenoglot.codec.json.slices import count_values
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import is_placeholder
-from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.adapt_request import check_prompt, fitted
 from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames
 from xenoglot.codec.requests.path_template import has_model
@@ -439,6 +439,8 @@ class Remote:
         if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
             request = replace(request, stream_usage=True)
         encoded = self._dialect.encode_request(request, call.losses, target)
+        if len(call.losses):
+            check_prompt(request, call.losses)
         call.losses.settle()
         path, query, body = addressed(encoded, self._dialect)
         return endpoint(self._base_url, path, query), (encode_json if call.size < LARGE else encode_large)(body)

@@ -8,7 +8,7 @@ import msgspec
 
 from xenoglot.codec.json.json_io import decode_json, encode_json, encode_large
 from xenoglot.codec.json.slices import SLICE_BYTES
-from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.adapt_request import encode_fitted
 from xenoglot.codec.requests.path_template import has_model
 from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
@@ -84,8 +84,7 @@ def _unchanged(call: Call, body: bytes, dialect: Dialect) -> PassthroughRequest:
 
 
 def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> PassthroughRequest:
-    request = fitted(call.request, dialect.name, target, call.losses, dialect.hosted_tools)
-    encoded = dialect.encode_request(request, call.losses, target)
+    encoded = encode_fitted(dialect, call.request, target, call.losses)
     call.losses.settle()
     path, query, wanted = addressed(encoded, dialect)
     fields = _members(body)

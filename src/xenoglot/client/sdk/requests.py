@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.client.sdk.objects import SDKS, builtins, module_of
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.adapt_request import encode_fitted
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 
@@ -82,9 +82,7 @@ def arguments_for_sdk(sdk: Sdk, request: Request, losses: Losses | None = None) 
     """
     losses, row = Losses() if losses is None else losses, SDKS[sdk]
     module = module_of(row)
-    dialect = get(row.dialect)
-    asked = fitted(request, row.dialect, Target(), losses, dialect.hosted_tools)
-    body = dialect.encode_request(asked, losses, Target())
+    body = encode_fitted(get(row.dialect), request, Target(), losses)
     if sdk == "gemini":
         arguments = _google_arguments(module, body, request.model)
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import to_text
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.call_ids import nine_character_ids
 from xenoglot.codec.requests.hosted_tools import hosted_kinds, is_own
 from xenoglot.codec.requests.provider_tools import as_functions
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import TypeGuard
 
+    from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.content import HostedKind, Part
+    from xenoglot.model.json import JSONObject
     from xenoglot.model.request import OutputFormat, Prompt, Request, RequestTool
 
 
@@ -71,6 +73,63 @@ EXECUTORS: dict[HostedKind, str] = {
     "mcp": "`[tools.mcp.servers]`",
 }
 """The settings of a gateway by which it runs a tool itself."""
+
+
+def encode_fitted(dialect: Dialect, request: Request, target: Target, losses: Losses) -> JSONObject:
+    """Return the body that asks a server of `dialect` and `target` for `request`, adapted to what it accepts.
+
+    Raises:
+        WireError: the server cannot be asked, or the losses leave nothing of the prompt.
+    """
+    request = fitted(request, dialect.name, target, losses, dialect.hosted_tools)
+    body = dialect.encode_request(request, losses, target)
+    if len(losses):
+        check_prompt(request, losses)
+    return body
+
+
+def check_prompt(request: Request, losses: Losses) -> None:
+    """Refuse a request of whose prompt, or last user turn, its encoding left nothing: the losses are of that.
+
+    Such a request would be answered as if it said something else. What a client left empty itself is not refused.
+
+    Raises:
+        WireError: so it is; the path is that of the first lost part.
+    """
+    turns = [
+        (index, message)
+        for index, message in enumerate(request.messages)
+        if message.content and message.role not in ("system", "developer")
+    ]
+    if not turns or not _is_lost(*turns[-1], losses):
+        return
+    if turns[-1][1].role != "assistant" or all(_is_lost(index, message, losses) for index, message in turns):
+        where, what, why = _first_lost(*turns[-1], losses)
+        problem = f"the target model would get nothing of this turn: the {what} is left out, because {why}"
+        raise WireError(where, problem)
+
+
+def _is_lost(index: int, message: Message, losses: Losses) -> bool:
+    """Return whether something of a message was dropped, and nothing of it is left."""
+    lost = False
+    for number, part in enumerate(message.content):
+        if losses.has_dropped(_path(index, number), name_of(part)):
+            lost = True
+        elif not (isinstance(part, Text) and not part.text.strip()):
+            return False
+    return lost
+
+
+def _first_lost(index: int, message: Message, losses: Losses) -> tuple[str, str, str]:
+    paths = [_path(index, number) for number in range(len(message.content))]
+    names = dict(zip(paths, map(name_of, message.content), strict=True))
+    return next(
+        (one.where, one.what, one.why) for one in losses if one.how == "dropped" and names.get(one.where) == one.what
+    )
+
+
+def _path(index: int, number: int) -> str:
+    return f"$.messages[{index}].content[{number}]"
 
 
 def fitted(

@@ -73,7 +73,7 @@ def decode_hosted_tool(reader: Reader, kind: str, does: HostedKind) -> HostedToo
     )
 
 
-def decode_toolset(reader: Reader) -> HostedTool:
+def decode_mcp_toolset(reader: Reader) -> HostedTool:
     """Return the tools of a server, of which no more is known yet than its name."""
     label = reader.need("mcp_server_name", str)
     allowed = _take_allowed(reader)

@@ -17,7 +17,7 @@ from xenoglot.dialects.messages.hosted.tools import (
     SERVERS,
     TOOLSET,
     decode_hosted_tool,
-    decode_toolset,
+    decode_mcp_toolset,
     hosted_kind,
     with_servers,
 )
@@ -223,7 +223,7 @@ def _decode_tool(reader: Reader) -> RequestTool:
     if kind is not None and (does := hosted_kind(kind)) is not None:
         return decode_hosted_tool(reader, kind, does)
     if kind == TOOLSET:
-        return decode_toolset(reader)
+        return decode_mcp_toolset(reader)
     if kind not in (None, "custom"):
         reader.rest()["type"] = kind
         return Opaque(dialect=NAME, data=reader.rest())
