@@ -30,6 +30,9 @@ PARTIAL: Final = "partial"
 """In the form of an `Extra`: the names of its `fields` that are objects of which a part was read. Losses name the rest
 field by field (`generationConfig.speechConfig`)."""
 
+INLINED: Final = "inlined"
+"""In the form of a part's `Extra`: the part named a stored file, whose content replaces the name."""
+
 TOLERATED: Final = "tolerated"
 """In the form of a candidate's `Extra`: fields that the server did not write as its dialect defines them and that were
 read all the same, with how. Each is a loss."""

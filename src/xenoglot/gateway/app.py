@@ -36,6 +36,7 @@ from xenoglot.gateway.endpoint.request_runner import RequestRunner
 from xenoglot.gateway.endpoint.responses import refuse
 from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.limits.limiter import MemoryLimiter, Scopes
+from xenoglot.gateway.media.inline_files import InlineFiles
 from xenoglot.gateway.observability.loop_lag import LoopLag
 from xenoglot.gateway.observability.request_log import RequestLogger
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
@@ -133,6 +134,7 @@ class Gateway:
             budgets=None if budgets is None else _admission(budgets),
             interceptors=interceptors or interceptors_of(config),
             tool_execution=tool_execution,
+            files=_inline_files(config, self.keeper),
         )
         self.budgets = budgets
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
@@ -361,6 +363,13 @@ class Gateway:
 def keeper_of(config: Config, store: Store) -> StoreService:
     """Return what keeps things in `store` for as long, and as many, as the configuration says."""
     return StoreService(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
+
+
+def _inline_files(config: Config, keeper: StoreService | None) -> InlineFiles | None:
+    """Return what replaces ids of stored files by their content; `None` if no files are stored."""
+    if keeper is None or not config.batches.enabled:
+        return None
+    return InlineFiles(keeper, config.server.body_limit)
 
 
 def _attach(recorder: RequestRecorder, config: Config, auth: AuthService, redact: Redactor) -> None:

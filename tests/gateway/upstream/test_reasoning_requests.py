@@ -83,6 +83,7 @@ class DialectGateway:
     def __init__(
         self,
         server: Upstream,
+        /,
         dialect: str = "chat",
         environ: Mapping[str, str] | None = None,
         drain_seconds: float = 0.0,

@@ -71,7 +71,10 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class StoredFile(Struct, frozen=True, kw_only=True):
-    """A file uploaded by a client, or made by a batch: `part` of the answers of `batch`."""
+    """A file uploaded by a client, or made by a batch: `part` of the answers of `batch`.
+
+    `media_type` is what the client called its content, if it did.
+    """
 
     id: str
     owner: str
@@ -82,6 +85,7 @@ class StoredFile(Struct, frozen=True, kw_only=True):
     expires: float | None = None
     batch: str | None = None
     part: str | None = None
+    media_type: str | None = None
 
 
 class BatchRequest(Struct, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def encode_fitted(dialect: Dialect, request: Request, target: Target, losses: Lo
     """Return the body that asks a server of `dialect` and `target` for `request`, adapted to what it accepts.
 
     Raises:
-        WireError: the server cannot be asked, or the losses leave nothing of the prompt.
+        WireError: the dialect cannot express the request, or the losses leave nothing of the prompt.
     """
     request = fitted(request, dialect.name, target, losses, dialect.hosted_tools)
     body = dialect.encode_request(request, losses, target)
@@ -89,12 +89,12 @@ def encode_fitted(dialect: Dialect, request: Request, target: Target, losses: Lo
 
 
 def check_prompt(request: Request, losses: Losses) -> None:
-    """Refuse a request of whose prompt, or last user turn, its encoding left nothing: the losses are of that.
+    """Refuse a request if its encoding, which recorded `losses`, dropped the whole prompt or the whole last user turn.
 
-    Such a request would be answered as if it said something else. What a client left empty itself is not refused.
+    The answer would be one to another prompt. Turns that were empty before are not refused.
 
     Raises:
-        WireError: so it is; the path is that of the first lost part.
+        WireError: the path is that of the first dropped part.
     """
     turns = [
         (index, message)

@@ -67,7 +67,7 @@ def check_media(request: Request, body: JSON = None) -> None:
     Raises:
         WireError: a URL with a scheme that no server fetches, data that is not base64, or empty data.
     """
-    if not _holds(request.messages):
+    if not holds_media(request.messages):
         return
     try:
         for index, message in enumerate(request.messages):
@@ -90,7 +90,7 @@ def _path_in(body: JSON, given: str) -> str | None:
     return None
 
 
-def _holds(messages: Iterable[Message]) -> bool:
+def holds_media(messages: Iterable[Message]) -> bool:
     """Whether there is a medium in `messages`: in most requests there is none, and no path to it is made."""
     kinds = {type(part) for message in messages for part in message.content}
     if not _MEDIA.isdisjoint(kinds):

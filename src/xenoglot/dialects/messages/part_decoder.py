@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 UNSIGNED = "xenoglot:unsigned"
 """The `signature` of thinking that nobody signed: the field is required, and a made-up seal would be a lie."""
 
+CONTAINER = "container_upload"
+"""The block of a file that is put into the container of the code execution tool."""
+
 BILLING_HEADER = "x-anthropic-billing-header:"
 """Begins a system block that changes with every request and is meant for Anthropic alone (pitfall-2)."""
 
@@ -82,6 +85,8 @@ def decode_part(value: JSON, path: str, answer_id: str | None = None) -> Part:
     kind = reader.need("type", str)
     if kind == "tool_use":
         return _read_tool_use(reader, answer_id)
+    if kind == CONTAINER and answer_id is None:
+        return _read_container(reader)
     read = _READERS.get(kind)
     part = _read_hosted(reader, kind) if read is None else read(reader)
     return opaque(value, answered=answer_id is not None) if part is None else part
@@ -211,6 +216,12 @@ def _read_document(reader: Reader) -> Part | None:
         cache=take_cache(reader),
         extra=reader.extra(NAME, **form),
     )
+
+
+def _read_container(reader: Reader) -> Part:
+    """Take a file for the container of the code execution tool (`beta_container_upload_block_param.py`)."""
+    source = Stored(id=reader.need("file_id", str))
+    return File(source=source, cache=take_cache(reader), extra=reader.extra(NAME, block=CONTAINER))
 
 
 def _take_source(block: Reader, form: JSONObject) -> Source | None:

@@ -13,7 +13,7 @@ from xenoglot.codec.responses.reasoning import pack
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.fast.frequent_shapes import ID_LIMIT, NAME_LIMIT, PlainWriter
 from xenoglot.dialects.messages.hosted.encoder import HostedEncoder
-from xenoglot.dialects.messages.part_decoder import TITLES, UNSIGNED
+from xenoglot.dialects.messages.part_decoder import CONTAINER, TITLES, UNSIGNED
 from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import (
     Audio,
@@ -289,6 +289,9 @@ class PartEncoder:
         return self._cached({"type": "image", "source": source}, part.cache, part.extra, where)
 
     def _file(self, part: File, where: str) -> JSONObject | None:
+        if self._home and isinstance(part.source, Stored) and form_of(part.extra, NAME).get("block") == CONTAINER:
+            upload: JSONObject = {"type": CONTAINER, "file_id": part.source.id}
+            return self._cached(upload, part.cache, part.extra, where)
         source = self._source(part.source, where)
         if source is None or not (self._home or _is_document(source)):
             self._losses.dropped(where, "file", "the dialect takes documents as PDF or text, inline or by URL")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.json.json_io import unambiguous
 from xenoglot.gateway.api.request_admission import admitted_context
+from xenoglot.gateway.media.inline_files import may_name_file
 from xenoglot.gateway.relay.push_driver import PushRelay, PushServices
 from xenoglot.gateway.relay.push_response import Attempt
 from xenoglot.gateway.relay.task_driver import decode_request, framing_of
@@ -41,6 +42,7 @@ class FastPath:
         self._admission = admission
         self._upstream = relay.services
         self._bodies = relay.bodies
+        self._files = relay.services.files is not None
         self._observer = requests.observer
         self._ways = RouteCache(relay.services)
         self._services = PushServices(relay, requests)
@@ -76,6 +78,8 @@ class FastPath:
         try:
             if self._upstream.ledger is not None:
                 self._upstream.check_ledger()
+            if self._files and may_name_file(data):
+                return None
             value = self._bodies.small_request(data)
             if entry.dialect.state is not None and not entry.dialect.state.wish(value).stateless:
                 return None  # it wants something kept, or means something that is

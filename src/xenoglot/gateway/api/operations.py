@@ -230,9 +230,13 @@ class CountEndpoint(Struct, frozen=True):
             raise WireError(f"$.{dialect.model_field}", "required, expected str")
         record.asked(request.model, stream=False)
         plan = models.plan(request.model, dialect.default_tag, client=ctx.client)
+        losses = note_route(record, plan.route)
+        files = self.services.files
+        inlined = None if files is None else await files.inlined(request, ctx.client.owner, dialect.name, losses, size)
+        if inlined is not None:
+            request, size = inlined.request, size + inlined.grown
         if self.services.interceptors is not None:
             request = await self.services.interceptors.before(record, dialect, request)
-        losses = note_route(record, plan.route)
         headers = passed_on(exchange.headers, dialect)
         call = Call(request=request, losses=losses, dialect=dialect.name, headers=headers)
         with refusing():

@@ -11,9 +11,9 @@ from xenoglot.backends.offload import offload
 from xenoglot.codec.features.batch import Batch
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.batches.files import results
 from xenoglot.gateway.batches.queries import size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
+from xenoglot.gateway.media.file_content import results
 from xenoglot.gateway.store_service import OFF, is_id
 from xenoglot.gateway.upstream.call import passed_on
 from xenoglot.store.batches import BatchRow

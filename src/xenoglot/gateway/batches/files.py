@@ -6,23 +6,23 @@ import secrets
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.batch import PARTS, StoredFile
+from xenoglot.codec.features.batch import StoredFile
 from xenoglot.errors import FailureError, WireError, missing_extra
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, ORDERS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.http.application import BodyTooLargeError, StreamedBody
+from xenoglot.gateway.media.file_content import content
 from xenoglot.gateway.store_service import OFF
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
     from xenoglot.codec.features.batch import FileCodec
     from xenoglot.gateway.batches.multipart import MultipartForm
     from xenoglot.gateway.batches.queries import BatchQuery, FileAct
     from xenoglot.gateway.http.application import Exchange
-    from xenoglot.gateway.store_service import StoreService
     from xenoglot.model.json import JSON
 
 NO_FORMS: Final = Failure(
@@ -39,9 +39,6 @@ FORM_BYTES: Final = 64 * 1024
 USUAL_PAGE: Final = 1_000
 LONGEST_PAGE: Final = 10_000
 LONGEST_PURPOSE: Final = 64
-RESULTS: Final = 64
-"""Answers of a batch that are read at once."""
-
 OK: Final = 200
 
 
@@ -200,6 +197,7 @@ def _finished(form: MultipartForm, file: StoredFile, size: int, words: FileCodec
         purpose=purpose,
         size=size,
         expires=None if seconds is None else file.created + seconds,
+        media_type=form.media_type,
     )
 
 
@@ -235,32 +233,3 @@ async def _content(asked: BatchQuery, file: StoredFile) -> None:
         await exchange.end()
     else:  # it was forgotten meanwhile: nobody may take this for all of it
         exchange.abort()
-
-
-async def content(keeper: StoreService, file: StoredFile) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a file.
-
-    Raises:
-        FailureError: the store fails.
-    """
-    if file.batch is not None:
-        async with aclosing(results(keeper, file.owner, file.batch, PARTS[file.part or ""])) as pieces:
-            async for piece in pieces:
-                yield piece
-        return
-    number = -1
-    while found := await keeper.need(keeper.store.files.pieces(file.owner, file.id, number, 1)):
-        number = found[-1][0]
-        yield found[-1][1]
-
-
-async def results(keeper: StoreService, owner: str, batch: str, outcomes: Sequence[str]) -> AsyncGenerator[bytes]:
-    """Yield what came of the requests of a batch, in their order.
-
-    Raises:
-        FailureError: the store fails.
-    """
-    number = -1
-    while found := await keeper.need(keeper.store.batches.results(owner, batch, outcomes, number, RESULTS)):
-        number = found[-1][0]
-        yield b"".join(result for _, result in found)

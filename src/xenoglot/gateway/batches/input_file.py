@@ -14,7 +14,7 @@ from xenoglot.backends.offload import offload
 from xenoglot.codec.features.batch import MAX_INPUT_ERRORS, BatchInputError
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.batches.endpoints import AT_ONCE, BYTES_AT_ONCE
-from xenoglot.gateway.batches.files import content
+from xenoglot.gateway.media.file_content import content
 from xenoglot.store.batches import BatchRow
 
 if TYPE_CHECKING:

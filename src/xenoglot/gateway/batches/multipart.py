@@ -29,11 +29,15 @@ _SILENT = logging.getLogger("xenoglot.gateway.form")
 _SILENT.disabled = True
 """The parser would write a line for each form that is none; whoever sent it is told."""
 
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
 _FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
 
 
 class MultipartForm:
-    """Reads a form. `fields` are by their names; `name` is that of the file, `done` whether the form is whole."""
+    """Reads a form. `fields` are by their names, `name` and `media_type` are those of the file.
+
+    `done` is whether the form is whole.
+    """
 
     def __init__(self, content_type: str) -> None:
         _, options = parse_options_header(content_type)
@@ -42,10 +46,11 @@ class MultipartForm:
             raise WireError("$", "the form has no `boundary` in its content type")
         self.fields: dict[str, str] = {}
         self.name: str | None = None
+        self.media_type: str | None = None
         self.done = False
         self._found: list[bytes] = []
         self._header = self._value = b""
-        self._disposition = b""
+        self._disposition = self._type = b""
         self._field: str | None = None
         self._text = b""
         self._in_file = False
@@ -92,7 +97,7 @@ class MultipartForm:
     # What the parser tells.
 
     def _begin(self) -> None:
-        self._disposition = self._header = self._value = self._text = b""
+        self._disposition = self._type = self._header = self._value = self._text = b""
         self._field = None
         self._in_file = False
         self._parts += 1
@@ -108,6 +113,8 @@ class MultipartForm:
     def _end_header(self) -> None:
         if self._header.lower() == b"content-disposition":
             self._disposition = self._value
+        elif self._header.lower() == b"content-type":
+            self._type = self._value
         self._header = self._value = b""
 
     def _look(self) -> None:
@@ -122,6 +129,7 @@ class MultipartForm:
             raise WireError(f"$.{FILE}", "the form has two files: send one")
         if self._in_file:
             self._has_file = True
+            self.media_type = media_type(self._type.decode(errors="replace"))
             self.name = bare(options.get(b"filename", b"").decode(errors="replace"))
 
     def _take(self, data: bytes, start: int, end: int) -> None:
@@ -138,6 +146,12 @@ class MultipartForm:
 
     def _finish(self) -> None:
         self.done = True
+
+
+def media_type(said: str) -> str | None:
+    """Return a media type without its parameters; `None` if it is none."""
+    plain = said.partition(";")[0].strip().lower()
+    return plain if _MEDIA_TYPE.fullmatch(plain) else None
 
 
 def bare(name: str) -> str:

@@ -1,1 +1,1 @@
-"""Fetching images that requests name by URL."""
+"""Media that requests name: images by URL, stored files by id."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.backends.backend import Answer, Backend
+    from xenoglot.gateway.media.inline_files import InlineFiles
     from xenoglot.gateway.observability.request_log import RequestCost
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import Route
@@ -218,6 +219,8 @@ class UpstreamCall(Struct):
         interceptors = self.services.interceptors
         if hold is not None:
             return await self._answer(hold, begun, waited)
+        if self.services.files is not None:
+            await self._inline(self.services.files)
         ask = self._answer if self.services.tool_execution is None else self._executed
         return await (ask() if interceptors is None else interceptors.answer(self, ask))
 
@@ -254,6 +257,19 @@ class UpstreamCall(Struct):
         self._kept_losses, self.losses.strict = len(self.losses), False
         await self._measure()
         return await self._routed(None, None, 0.0)
+
+    async def _inline(self, files: InlineFiles) -> None:
+        """Replace ids of stored files by their content.
+
+        Raises:
+            FailureError: a file does not exist, or the files are too large together.
+        """
+        owner = self.record.client.owner
+        inlined = await files.inlined(self.request, owner, self.dialect.name, self.losses, self.size)
+        if inlined is not None:
+            self.change(inlined.request)
+            self.size += inlined.grown
+            self._kept_losses = len(self.losses)
 
     async def _answer(
         self, hold: Reservation | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0

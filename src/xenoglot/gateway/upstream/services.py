@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from xenoglot.backends.wrappers.emulate import read_as
 from xenoglot.gateway.config.settings import ClientDialect
+from xenoglot.gateway.media.inline_files import InlineFiles
 from xenoglot.gateway.observability.request_log import RequestBudgets, RequestPrices, RequestSink
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
@@ -64,7 +65,8 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
 
     `clients` are the settings of clients by their dialect; `loopback` is whether only this machine reaches the gateway.
     `tool_execution` runs tools that targets do not run. `ledger` stores requests, `prices` knows what they cost and
-    `budgets` limits that, if they are on; `interceptors` change or answer requests.
+    `budgets` limits that, if they are on; `interceptors` change or answer requests; `files` replaces ids of stored
+    files in requests by their content.
     """
 
     models: ModelRouter
@@ -77,6 +79,7 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
     budgets: RequestBudgets | None = None
     interceptors: Interceptors | None = None
     tool_execution: HostedToolExecution | None = None
+    files: InlineFiles | None = None
 
     @property
     def has_budgets(self) -> bool:

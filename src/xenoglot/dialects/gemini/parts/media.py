@@ -9,7 +9,7 @@ import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
-from xenoglot.codec.loss import form_of
+from xenoglot.codec.loss import INLINED, form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import need_object
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
@@ -235,6 +235,8 @@ def _typed(part: Image | Audio | Video | File, uri: str, form: JSONObject, notes
 
 def _name(part: File, own: JSONObject, where: str, losses: Losses, *, home: bool) -> None:
     (inner,) = own.values()
+    if home and INLINED in form_of(part.extra, NAME):
+        return  # Google's servers take no name beside the bytes
     if home:
         with_said(inner, displayName=part.name)
     elif part.name is not None:
