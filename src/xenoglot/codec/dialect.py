@@ -9,7 +9,7 @@ from warnings import warn
 
 from msgspec import Struct
 
-from xenoglot.codec.features.batch import BatchFeature
+from xenoglot.codec.features.batch import BatchFeature, FileFeature
 from xenoglot.codec.features.extra_usage import ExtraUsage
 from xenoglot.codec.features.forward import ForwardedPath
 from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
@@ -65,8 +65,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     before its content arrives; `alive` is the heartbeat that is then sent in the middle of a server's own bytes.
     `terminator` is the frame that follows the finish reason and terminates the stream, empty if there is none. `marks`
     are request headers that only clients of this dialect send: they select the dialect on routes that several dialects
-    share. `unserved` are path prefixes under which its servers serve something else than other servers do: clients with
-    such a mark get a 404. `mirrors` are path prefixes under which its servers serve the complete API of another family.
+    share. `mirrors` are path prefixes under which its servers serve the complete API of another family.
     `forward` are request headers that are forwarded to an upstream of the same dialect; `id_prefix` is the prefix of
     ids for answers without one. `many_texts` is whether one request can hold several texts to continue;
     `fingerprint_field` is the field of an answer with the build and weights that made it, and `timings_field` the one
@@ -102,7 +101,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     alive: bytes = b""
     terminator: bytes = b""
     marks: tuple[str, ...] = ()
-    unserved: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     marked_caches: bool = False
@@ -164,6 +162,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Endpoints whose requests and answers are forwarded as they are."""
     batching: BatchFeature | None = None
     """Batch endpoints, if the dialect has them."""
+    files: FileFeature | None = None
+    """File endpoints, if the dialect has them."""
 
     def forms(self, operation: str) -> tuple[AnyForm, ...]:
         """Return the endpoints of the operation with this name."""

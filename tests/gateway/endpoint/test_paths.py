@@ -55,8 +55,6 @@ LLAMA_STACK: JSON = {"status": 404, "title": "str", "detail": "str"}
         pytest.param("/v1/inference/nothing", {}, LLAMA_STACK, id="findings-K-llama-stack"),
         pytest.param("/v1/nothing", ANTHROPIC, MESSAGES, id="marked"),
         pytest.param("/api/nothing", ANTHROPIC, OLLAMA, id="the-path-before-the-mark"),
-        pytest.param("/v1/files", ANTHROPIC, MESSAGES, id="findings-J-files"),
-        pytest.param("/v1/files/file_1/content", ANTHROPIC, MESSAGES, id="findings-J-content"),
         pytest.param("/" + "x/" * 5_000, {}, CHAT, id="many-segments"),
     ],
 )
@@ -82,10 +80,12 @@ def test_findings_h_j_anthropics_sdk(running: RunningGateway) -> None:
     strict = anthropic.Anthropic(base_url=running.url, api_key="k", max_retries=0, _strict_response_validation=True)
     with strict as client:
         assert [model.lifecycle for model in client.models.list()] == ["active"]
-        for ask in (client.beta.files.list, lambda: client.beta.files.upload(file=("a.txt", b"a", "text/plain"))):
-            with pytest.raises(anthropic.NotFoundError) as caught:
-                ask()
-            assert shape(caught.value.body) == MESSAGES
+        file = client.beta.files.upload(file=("a.txt", b"a", "text/plain"))
+        assert list(client.beta.files.list()) == [file]
+        client.beta.files.delete(file.id)
+        with pytest.raises(anthropic.NotFoundError) as caught:
+            client.beta.files.download(file.id)
+        assert shape(caught.value.body) == MESSAGES
 
 
 def test_findings_k_ollamas_sdk(running: RunningGateway) -> None:

@@ -116,21 +116,53 @@ class BatchCodec(Struct, frozen=True, kw_only=True):
     deleted: Callable[[str], JSONObject] | None = None
 
 
+class FileUpload(Struct, frozen=True, kw_only=True):
+    """The fields of an upload: the purpose of the file, and the seconds after which it expires."""
+
+    purpose: str
+    seconds: float | None = None
+
+
+class FileListQuery(Struct, frozen=True, kw_only=True):
+    """A query for a page of files: after an id, before one, or those of `ids`; newest first unless `ascending`."""
+
+    limit: int
+    after: str | None = None
+    before: str | None = None
+    ids: tuple[str, ...] | None = None
+    purpose: str | None = None
+    ascending: bool = False
+
+
 class FileCodec(Struct, frozen=True, kw_only=True):
-    """The functions of a dialect that encode and decode files. `made` are purposes that a client cannot upload."""
+    """The functions of a dialect that encode and decode files.
+
+    `show` gets the base URL of the gateway too; `page` gets items and whether more follow.
+    """
 
     id_prefix: str
     input_purpose: str
     output_purpose: str
-    made: frozenset[str]
-    show: Callable[[StoredFile], JSONObject]
+    show: Callable[[StoredFile, str], JSONObject]
+    decode_query: Callable[[Mapping[str, Sequence[str]]], FileListQuery]
+    decode_upload: Callable[[Mapping[str, str]], FileUpload]
+    """Decodes the fields of a form, apart from its file."""
     page: Callable[[Sequence[JSONObject], bool], JSONObject]
     deleted: Callable[[str], JSONObject]
     unknown: Callable[[str], Failure]
     not_input: Callable[[str], Failure]
     """It cannot be the input of a batch."""
-    lifetime: Callable[[JSON, str], float | None]
-    """The seconds after which a file is to go, as they stand in a member of this path."""
+
+
+class FileFeature(Struct, frozen=True, kw_only=True):
+    """The paths of a dialect's file endpoints, with a codec that is loaded at first use.
+
+    `marked`: another dialect has files at the same path, and only clients with a mark of this one get these.
+    """
+
+    path: str
+    codec: Callable[[], FileCodec]
+    marked: bool = False
 
 
 class BatchFeature(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from xenoglot.dialects.chat.stored import STATE
 from xenoglot.dialects.chat.stream.decoder import StreamDecoder
 from xenoglot.dialects.chat.stream.encoder import StreamEncoder
 from xenoglot.dialects.chat.tokenize import TOKENIZER
-from xenoglot.dialects.openai.batch_paths import BATCHING
+from xenoglot.dialects.openai.batch_paths import BATCHING, FILES
 from xenoglot.dialects.openai.errors import decode_error, encode_error
 from xenoglot.dialects.openai.forwarded_paths import FORWARDED_PATHS
 from xenoglot.dialects.openai.models import decode_models, encode_model, encode_models
@@ -80,5 +80,6 @@ CHAT = Dialect(
     operations=(*OPERATIONS, *TOKENIZER),
     forwarded_paths=FORWARDED_PATHS,
     batching=BATCHING,
+    files=FILES,
 )
 """The dialect `chat`."""

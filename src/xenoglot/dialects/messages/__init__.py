@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.dialect import Dialect
-from xenoglot.codec.features.batch import BatchFeature
+from xenoglot.codec.features.batch import BatchFeature, FileFeature
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.errors import decode_error, encode_error
 from xenoglot.dialects.messages.extras import NAME
@@ -28,7 +28,7 @@ from xenoglot.model.content import Extra
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.features.batch import BatchCodec
+    from xenoglot.codec.features.batch import BatchCodec, FileCodec
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.catalog import Modality
@@ -149,6 +149,12 @@ def _batch_words() -> BatchCodec:
     return WORDS
 
 
+def _file_codec() -> FileCodec:
+    from xenoglot.dialects.messages.files import FILES  # noqa: PLC0415  as above
+
+    return FILES
+
+
 MESSAGES = Dialect(
     name=NAME,
     other_names=("anthropic", "claude"),
@@ -156,7 +162,6 @@ MESSAGES = Dialect(
     count_path="/v1/messages/count_tokens",
     models_query="limit=1000",
     marks=("anthropic-version",),
-    unserved=("/v1/files",),  # https://docs.claude.com/en/api/files-create; OpenAI's files are others
     forward=("anthropic-version", "anthropic-beta"),
     marked_caches=True,
     hosted_tools=KINDS,
@@ -188,4 +193,5 @@ MESSAGES = Dialect(
     usage_expected="always",
     extra_usage=extra_usage,
     batching=BatchFeature(path="/v1/messages/batches", words=_batch_words),
+    files=FileFeature(path="/v1/files", codec=_file_codec, marked=True),  # OpenAI's clients have files there too
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.batch import BatchFeature
+from xenoglot.codec.features.batch import BatchFeature, FileFeature
 
 if TYPE_CHECKING:
     from xenoglot.codec.features.batch import BatchCodec, FileCodec
@@ -22,4 +22,5 @@ def _file_words() -> FileCodec:
     return WORDS
 
 
+FILES = FileFeature(path="/v1/files", codec=_file_words)
 BATCHING = BatchFeature(path="/v1/batches", words=_words, files_path="/v1/files", file_words=_file_words)

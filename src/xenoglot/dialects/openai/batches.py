@@ -5,12 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.batch import BatchCodec, BatchRequest, FileCodec, StoredFile
+from xenoglot.codec.features.batch import (
+    BatchCodec,
+    BatchRequest,
+    FileCodec,
+    FileListQuery,
+    FileUpload,
+    StoredFile,
+)
+from xenoglot.codec.features.file_query import id_of, last_of, page_limit
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.openai.shared import encode_page, refusal
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from xenoglot.codec.features.batch import Batch
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON, JSONObject
@@ -23,8 +33,16 @@ SHORTEST, LONGEST = 3_600, 2_592_000
 OUTPUT = "batch_output"
 
 
-def encode_file(file: StoredFile) -> JSONObject:
-    """Return what is told of a file."""
+USUAL_PAGE, LONGEST_PAGE = 1_000, 10_000
+"""Files in a page of a list."""
+
+LONGEST_PURPOSE = 64
+_MADE = frozenset({OUTPUT, "assistants_output", "fine-tune-results"})
+"""Purposes of files that a server makes."""
+
+
+def encode_file(file: StoredFile, base: str) -> JSONObject:  # noqa: ARG001  the record's form
+    """Return the metadata of a file."""
     return {
         "id": file.id,
         "object": "file",
@@ -56,6 +74,56 @@ def decode_lifetime(value: JSON, path: str) -> float | None:
     return float(seconds)
 
 
+def decode_query(query: Mapping[str, Sequence[str]]) -> FileListQuery:
+    """Return the page of files that a query asks for (`file_list_params.py`).
+
+    Raises:
+        WireError: a parameter is not allowed.
+    """
+    order, purpose = last_of(query, "order") or "desc", last_of(query, "purpose")
+    if order not in ("asc", "desc"):
+        raise WireError("$.order", "expected `asc` or `desc`")
+    if purpose is not None and not purpose.isprintable():
+        raise WireError("$.purpose", "expected a word such as `batch`")
+    return FileListQuery(
+        limit=page_limit(query, "limit", USUAL_PAGE, LONGEST_PAGE),
+        after=id_of(query, "after"),
+        purpose=purpose,
+        ascending=order == "asc",
+    )
+
+
+def decode_upload(fields: Mapping[str, str]) -> FileUpload:
+    """Return the purpose and the lifetime of an uploaded file (`file_create_params.py`).
+
+    Raises:
+        WireError: a field is missing, or not allowed.
+    """
+    if "expires_after" in fields:
+        raise WireError("$.expires_after", "spell its members out, as in `expires_after[seconds]`")
+    anchor, seconds = fields.get("expires_after[anchor]"), fields.get("expires_after[seconds]")
+    lifetime: JSON = None
+    if anchor is not None or seconds is not None:
+        number = int(seconds) if seconds is not None and seconds.isascii() and seconds.isdecimal() else None
+        lifetime = {"anchor": anchor, "seconds": number}
+    return FileUpload(
+        purpose=check_purpose(fields.get("purpose", "")), seconds=decode_lifetime(lifetime, "$.expires_after")
+    )
+
+
+def check_purpose(purpose: str) -> str:
+    """Return `purpose` if a client may upload a file for it.
+
+    Raises:
+        WireError: it may not.
+    """
+    if not 0 < len(purpose) <= LONGEST_PURPOSE or not purpose.isprintable():
+        raise WireError("$.purpose", "required, expected a word such as `batch`")
+    if purpose in _MADE:
+        raise WireError("$.purpose", f"`{purpose}` is for what comes of others")
+    return purpose
+
+
 def _deleted(name: str) -> JSONObject:
     return {"id": name, "object": "file", "deleted": True}
 
@@ -73,13 +141,13 @@ FILES = FileCodec(
     id_prefix="file-",
     input_purpose="batch",
     output_purpose=OUTPUT,
-    made=frozenset({OUTPUT, "assistants_output", "fine-tune-results"}),
     show=encode_file,
+    decode_query=decode_query,
+    decode_upload=decode_upload,
     page=encode_page,
     deleted=_deleted,
     unknown=_unknown_file,
     not_input=_not_input,
-    lifetime=decode_lifetime,
 )
 
 

@@ -84,7 +84,7 @@ def openapi_document(rows: Sequence[EndpointRow], routes: Sequence[AdminRoute]) 
     described = {(route.method, route.full_path) for route in routes}
     for row in rows:
         if not row.path.startswith(ADMIN) and (row.method, row.path) not in described:
-            paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
+            paths.setdefault(row.path, {}).setdefault(row.method.lower(), _operation(row))
     for route in routes:
         operation = _admin_operation(route, found, components)
         paths.setdefault(route.full_path, {})[route.method.lower()] = operation

@@ -13,7 +13,7 @@ from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.auth.request_checks import Rejection, check_host, check_media, check_origin
 from xenoglot.gateway.endpoint.request_context import Admission, RequestContext, shows_key
 from xenoglot.gateway.endpoint.responses import fail
-from xenoglot.gateway.endpoint.routes import NOTHING, USUAL_DIALECT
+from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, EndpointMatch
 from xenoglot.gateway.observability.request_tags import read_tags
 from xenoglot.gateway.observability.trace_context import read_trace_context
 from xenoglot.gateway.upstream.call import passed_on
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.api.idempotency import Idempotency
     from xenoglot.gateway.config.settings import ServerSettings
     from xenoglot.gateway.endpoint.request_context import AuthService
-    from xenoglot.gateway.endpoint.routes import EndpointMatch, EndpointRow, Routes
+    from xenoglot.gateway.endpoint.routes import EndpointRow, Routes
     from xenoglot.gateway.http.application import Exchange, HeadState
     from xenoglot.gateway.observability.request_log import RequestLog
 
@@ -60,11 +60,11 @@ class RequestAdmission:
         """Return what is served at `path`, and the dialect to answer in.
 
         That is the route's; that of the paths that begin alike; that of which the headers bear a mark; the usual one.
-        What servers of the client's dialect have at a path, and the gateway has not, is not what others have there.
+        A path that several dialects have is that of the dialect of which the headers bear a mark.
         """
         found = self._routes.find(path)
-        if found.rows and (stranger := _stranger(path, headers)):
-            return NOTHING, stranger
+        if found.marked and (marked := _marked(headers)) and marked.name in found.marked:
+            return EndpointMatch(found.marked[marked.name], found.variables), marked
         for row in found.rows.values():
             if row.dialect is not None:
                 return found, row.dialect
@@ -121,7 +121,7 @@ class RequestAdmission:
             return known if known.leave is self._leave and self._auth.is_let_in_again(known) else None
         found = self._routes.find(exchange.path)
         row = found.rows.get(exchange.method)
-        if row is None or row.dialect is None or row.form or _stranger(exchange.path, exchange.headers):
+        if row is None or row.dialect is None or row.form or found.marked:
             return None
         if not self._may_come(exchange):
             return None
@@ -202,14 +202,6 @@ def _marked(headers: Sequence[tuple[str, str]]) -> Dialect | None:
     """Return the dialect of which the headers bear a mark."""
     names = {name for name, _ in headers}
     return next((one for one in map(dialects.get, dialects.names()) if not names.isdisjoint(one.marks)), None)
-
-
-def _stranger(path: str, headers: Sequence[tuple[str, str]]) -> Dialect | None:
-    """Return the client's dialect, where that means something at `path` that is not served."""
-    if not any(path.startswith(dialect.unserved) for dialect in map(dialects.get, dialects.names())):
-        return None
-    marked = _marked(headers)
-    return marked if marked is not None and path.startswith(marked.unserved) else None
 
 
 def _needs_upgrade(exchange: Exchange) -> bool:

@@ -110,9 +110,10 @@ class Endpoints(Struct, frozen=True, kw_only=True):
         ]
         for dialect in map(dialects.get, dialects.names()):
             rows += self._rows(dialect)
-        by_place: dict[tuple[str, str], EndpointRow] = {}  # dialects of one vendor may list their models at one place
+        by_place: dict[tuple[str, str, str], EndpointRow] = {}  # dialects of one vendor may list models at one place
         for row in rows:
-            by_place.setdefault((row.method, row.path), row)
+            marked = row.dialect.name if row.marked and row.dialect is not None else ""
+            by_place.setdefault((row.method, row.path, marked), row)
         return tuple(by_place.values())
 
     def _rows(self, dialect: Dialect) -> Iterator[EndpointRow]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
 
 from xenoglot.codec.features.batch import StoredFile
 from xenoglot.errors import FailureError, WireError, missing_extra
-from xenoglot.gateway.batches.queries import FILE, NAMELESS, ORDERS, size_of, wider
+from xenoglot.gateway.batches.queries import FILE, NAMELESS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.http.application import BodyTooLargeError, StreamedBody
 from xenoglot.gateway.media.file_content import content
@@ -36,9 +37,6 @@ PIECE: Final = 256 * 1024
 FORM_BYTES: Final = 64 * 1024
 """How much more than its file a form may be."""
 
-USUAL_PAGE: Final = 1_000
-LONGEST_PAGE: Final = 10_000
-LONGEST_PURPOSE: Final = 64
 OK: Final = 200
 
 
@@ -48,13 +46,12 @@ async def serve(act: FileAct, asked: BatchQuery) -> None:
     Raises:
         FailureError: there is no answer, and nothing has been sent.
     """
-    batching = asked.dialect.batching
-    if batching is None or batching.file_words is None:
+    if asked.dialect.files is None:
         raise FailureError(OFF)
-    words = batching.file_words()
+    words = asked.dialect.files.codec()
     if act == "upload":
         file = await _upload(asked, words)
-        await send_json(asked.ctx, words.show(file))
+        await send_json(asked.ctx, words.show(file, base_url(asked)))
         asked.keeper.sweep(file.size)
         return
     await asked.pass_body()
@@ -73,7 +70,7 @@ async def _told(act: FileAct, asked: BatchQuery, words: FileCodec) -> JSON:
             await asked.keeper.need(asked.keeper.store.files.delete(file.owner, file.id))
             return words.deleted(file.id)
         case _:
-            return words.show(await _known(asked, words))
+            return words.show(await _known(asked, words), base_url(asked))
 
 
 async def _known(asked: BatchQuery, words: FileCodec) -> StoredFile:
@@ -90,14 +87,26 @@ async def _known(asked: BatchQuery, words: FileCodec) -> StoredFile:
 
 
 async def _list(asked: BatchQuery, words: FileCodec) -> JSON:
-    limit, order = asked.limit(USUAL_PAGE, LONGEST_PAGE), asked.query("order") or "desc"
-    if order not in ORDERS:
-        raise WireError("$.order", "expected `asc` or `desc`")
-    keeper, window, purpose = asked.keeper, wider(limit, asked.place("after"), ORDERS[order]), asked.query("purpose")
-    if purpose is not None and not purpose.isprintable():
-        raise WireError("$.purpose", "expected a word such as `batch`")
-    files = await keeper.need(keeper.store.files.list_page(asked.owner, window, keeper.now(), purpose))
-    return words.page([words.show(file) for file in files[:limit]], size_of(files, limit))
+    query = words.decode_query(parse_qs(asked.exchange.query))
+    keeper, base = asked.keeper, base_url(asked)
+    store, now = keeper.store.files, keeper.now()
+    if query.ids is not None:
+        named = [await keeper.need(store.get(asked.owner, name, now)) for name in query.ids]
+        return words.page([words.show(file, base) for file in named if file is not None], False)  # noqa: FBT003
+    ascending = query.ascending != (query.before is not None)
+    window = wider(query.limit, query.before or query.after, "asc" if ascending else "desc")
+    files = await keeper.need(store.list_page(asked.owner, window, now, query.purpose))
+    page = files[: query.limit]
+    if query.before is not None:
+        page.reverse()
+    return words.page([words.show(file, base) for file in page], size_of(files, query.limit))
+
+
+def base_url(asked: BatchQuery) -> str:
+    """Return the URL of the gateway by the headers that clients and proxies with TLS send."""
+    host = asked.exchange.header("host") or "localhost"
+    scheme = "https" if asked.exchange.header("x-forwarded-proto") == "https" else "http"
+    return f"{scheme}://{host}"
 
 
 async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
@@ -183,37 +192,17 @@ def _finished(form: MultipartForm, file: StoredFile, size: int, words: FileCodec
         raise WireError("$", "the form ends before its last boundary")
     if not form.has_file:
         raise WireError(f"$.{FILE}", "required, expected a file")
-    purpose = form.fields.get("purpose", "")
-    if not 0 < len(purpose) <= LONGEST_PURPOSE or not purpose.isprintable():
-        raise WireError("$.purpose", "required, expected a word such as `batch`")
-    if purpose in words.made:
-        raise WireError("$.purpose", f"`{purpose}` is for what comes of others")
-    seconds = words.lifetime(_lifetime(form), "$.expires_after")
+    upload = words.decode_upload(form.fields)
     return StoredFile(
         id=file.id,
         owner=file.owner,
         created=file.created,
         name=form.name or NAMELESS,
-        purpose=purpose,
+        purpose=upload.purpose,
         size=size,
-        expires=None if seconds is None else file.created + seconds,
+        expires=None if upload.seconds is None else file.created + upload.seconds,
         media_type=form.media_type,
     )
-
-
-def _lifetime(form: MultipartForm) -> JSON:
-    """Return `expires_after` as an object; a form spells its members out.
-
-    Raises:
-        WireError: it does not: what was to go would stay.
-    """
-    if "expires_after" in form.fields:
-        raise WireError("$.expires_after", "spell its members out, as in `expires_after[seconds]`")
-    anchor, seconds = form.fields.get("expires_after[anchor]"), form.fields.get("expires_after[seconds]")
-    if anchor is None and seconds is None:
-        return None
-    number = int(seconds) if seconds is not None and seconds.isascii() and seconds.isdecimal() else None
-    return {"anchor": anchor, "seconds": number}
 
 
 async def _content(asked: BatchQuery, file: StoredFile) -> None:

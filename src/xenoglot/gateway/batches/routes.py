@@ -55,6 +55,7 @@ class BatchEndpoints(Struct, frozen=True):
 
     def rows(self, dialect: Dialect) -> Iterator[EndpointRow]:
         """Yield what is served of a dialect's files and batches."""
+        yield from self._file_rows(dialect)
         batching = dialect.batching
         if batching is None:
             return
@@ -68,14 +69,20 @@ class BatchEndpoints(Struct, frozen=True):
                 dialect=dialect,
                 once=act == "create",
             )
-        for method, path, file_act in _FILE_ACTS if batching.files_path is not None else ():
+
+    def _file_rows(self, dialect: Dialect) -> Iterator[EndpointRow]:
+        files = dialect.files
+        if files is None:
+            return
+        for method, path, act in _FILE_ACTS:
             yield EndpointRow(
                 method=method,
-                path=f"{batching.files_path}{path}",
+                path=f"{files.path}{path}",
                 policy="key",
-                handler=partial(self._file, file_act),
+                handler=partial(self._file, act),
                 dialect=dialect,
-                form=file_act == "upload",
+                form=act == "upload",
+                marked=files.marked,
             )
 
     async def _batch(self, act: BatchAct, ctx: RequestContext) -> None:

@@ -35,7 +35,8 @@ class EndpointRow(Struct, frozen=True, kw_only=True):
     `policy` says who may: everybody (`open`), clients with a key, where any is configured (`key`), or administrators
     (`admin`; where there are none, that is as `key`). `view` needs the role admin or viewer, `manage` the role admin;
     no key is needed for them where none of any kind is configured. `once` says that an idempotency key is heeded,
-    `form` that what is posted is a form with files and no JSON, `generates` that a model answers.
+    `form` that what is posted is a form with files and no JSON, `generates` that a model answers. A `marked` row is for
+    clients with a mark of its dialect; for others the path has a row of another dialect.
     """
 
     method: str
@@ -46,6 +47,7 @@ class EndpointRow(Struct, frozen=True, kw_only=True):
     once: bool = False
     form: bool = False
     generates: bool = False
+    marked: bool = False
 
 
 class EndpointMatch(Struct, frozen=True):
@@ -53,6 +55,8 @@ class EndpointMatch(Struct, frozen=True):
 
     rows: Mapping[str, EndpointRow]
     variables: Mapping[str, str]
+    marked: Mapping[str, Mapping[str, EndpointRow]] = {}
+    """Rows for clients with a mark of a dialect, by its name."""
 
 
 NOTHING = EndpointMatch({}, {})
@@ -72,12 +76,17 @@ class Routes:
         self._exact: dict[str, EndpointMatch] = {}
         templates: dict[str, dict[str, EndpointRow]] = {}
         rows: dict[str, dict[str, EndpointRow]] = {}
+        marked: dict[str, dict[str, dict[str, EndpointRow]]] = {}
         for endpoint in endpoints:
+            if endpoint.marked and endpoint.dialect is not None:
+                of_path = marked.setdefault(endpoint.path, {})
+                of_path.setdefault(endpoint.dialect.name, {})[endpoint.method] = endpoint
+                continue
             table = templates if _VARIABLE.search(endpoint.path) else rows
             table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        self._exact = {path: EndpointMatch(found, {}) for path, found in rows.items()}
+        self._exact = {path: EndpointMatch(found, {}, marked.get(path, {})) for path, found in rows.items()}
         self._templates = [
-            (_pattern(path), templates[path])
+            (_pattern(path), templates[path], marked.get(path, {}))
             for path in sorted(templates, key=lambda path: len(_VARIABLE.sub("", path)), reverse=True)
         ]
         self._beginnings = _beginnings(endpoints)
@@ -116,9 +125,9 @@ class Routes:
 
     def _find_template(self, path: str) -> EndpointMatch:
         for spelled in (path, VERSION + path):
-            for pattern, rows in self._templates:
+            for pattern, rows, marked in self._templates:
                 if fits := pattern.fullmatch(spelled):
-                    return EndpointMatch(rows, fits.groupdict())
+                    return EndpointMatch(rows, fits.groupdict(), marked)
         return NOTHING
 
 
@@ -126,7 +135,7 @@ def _beginnings(endpoints: Sequence[EndpointRow]) -> dict[str, Dialect | None]:
     """Return whose paths begin how; `None` where dialects share a beginning that write errors differently."""
     found: dict[str, Dialect | None] = {}
     for endpoint in endpoints:
-        if endpoint.dialect is None:
+        if endpoint.dialect is None or endpoint.marked:
             continue
         segments = endpoint.path.partition("{")[0].rstrip("/").split("/")
         for end in range(2, min(len(segments), MOST_SEGMENTS) + 1):
