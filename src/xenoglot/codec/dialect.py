@@ -106,7 +106,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     marked_caches: bool = False
     """Whether servers of the dialect cache a prompt only where it is marked, and all of them take marks."""
     hosted_tools: frozenset[HostedKind] = frozenset()
-    """The tools that its servers run themselves, unless the facts about a server say otherwise."""
+    """The tools that its servers run themselves, unless the facts about a server differ."""
     tool_name_limit: int = 64
     id_prefix: str = ""
     many_texts: bool = False

@@ -1,7 +1,7 @@
 """Words for what tools of a provider did, where a dialect has no place for their calls and results.
 
 In a history a model that did not run the tool can know of it from the words alone. An answer never has them: they are
-not what the model said.
+not text of the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DONE = {
     "command": "Command run: ",
     "code": "Code run:\n",
 }
-"""The arguments of a call that say what was done, and how to say it."""
+"""The arguments of a call that name what was done, and a phrase for each."""
 
 
 def hosted_words(part: HostedCall | HostedResult, where: str, losses: Losses) -> Text | None:
@@ -41,7 +41,7 @@ def hosted_words(part: HostedCall | HostedResult, where: str, losses: Losses) ->
 
 
 def words_of_hosted(part: HostedCall | HostedResult) -> str | None:
-    """Return what a call or a result says in words; `None` if it says nothing."""
+    """Return a call or a result as text; `None` if there is nothing to write."""
     if isinstance(part, HostedCall):
         return _called(part)
     told = "\n".join(filter(None, map(_told, part.content)))

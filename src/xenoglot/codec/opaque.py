@@ -54,7 +54,7 @@ def only_runner(tool: Opaque | HostedTool) -> str:
 
 
 def kind_of(part: Opaque | HostedTool) -> str:
-    """Return what the dialect of a part or a tool calls its kind; of a hosted tool, what all dialects call it.
+    """Return the kind of a part or a tool in its own dialect; a hosted tool has one kind in all dialects.
 
     Without a `type` its kind is the name of the object in it (`{"googleSearch": {}}`), or the names of several.
     """

@@ -320,7 +320,7 @@ class ToolResult(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class SearchResult(Struct, frozen=True, kw_only=True, tag=True):
-    """One thing that a search found, or a page that was fetched: where it is, and what it says.
+    """One thing that a search found, or a page that was fetched: its place and its text.
 
     `text` is what was taken from it, `age` when it was published or changed in the provider's words, `score` how well
     it fits, from 0 to 1. What only the provider can read (encrypted text) is in `extra`.
@@ -361,7 +361,7 @@ class HostedCall(Struct, frozen=True, kw_only=True, tag=True):
         kind: What the tool does, like `"web_search"`.
         name: The name of the tool, where a kind has several, as of an MCP server.
         arguments: The text of a JSON object: a search has a `query` or `queries`, a page fetch a `url` (and a
-            `pattern` to find in it), code has `code` or a `command`, a tool of an MCP server what its schema says.
+            `pattern` to find in it), code has `code` or a `command`; for MCP, the schema of the tool applies.
         server: The label of the MCP server that has the tool.
         cache: Marks the prompt up to here for the provider's cache.
         extra: Fields that only their own dialect has.

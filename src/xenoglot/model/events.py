@@ -102,7 +102,7 @@ class AudioDelta(Struct, frozen=True, kw_only=True):
 
 
 class HostedProgress(Struct, frozen=True, kw_only=True):
-    """The tool of the open `HostedCall` runs by now; `preview` is the picture of number `index` on the way to one."""
+    """The tool of the open `HostedCall` runs; `preview` is preliminary image number `index`."""
 
     preview: Inline | None = None
     index: int | None = None

@@ -1,6 +1,6 @@
 """Tools that the provider runs itself, as a request asks for them.
 
-What an answer says of them are parts: `HostedCall` and `HostedResult` in `model.content`. Towards a provider that has
+In answers they are parts: `HostedCall` and `HostedResult` in `model.content`. Towards a provider that has
 no such tool, it is run for it or refused.
 """
 
@@ -57,7 +57,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
 
 
 class HostedTool(Struct, frozen=True, kw_only=True):
-    """A tool that the provider runs: the model calls it, and the answer tells of the call and of what came out.
+    """A tool that the provider runs: the model calls it, and the answer has the call and its result.
 
     Args:
         kind: What it does, like `"web_search"`.

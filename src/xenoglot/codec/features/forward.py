@@ -29,7 +29,7 @@ class RequestBody(Protocol):
         ...
 
     def length(self, model: str) -> int | None:
-        """Return how many bytes all of it are; `None` if the client did not say."""
+        """Return how many bytes all of it are; `None` if the client did not send it."""
         ...
 
     def rest(self) -> AsyncIterator[bytes] | None:

@@ -1,6 +1,6 @@
 """Endpoints that are forwarded untranslated, with keys, limits, budgets and log: moderations, sound, images.
 
-Theory of operation. Of a request the model's name is read, which says where it goes. The answer goes to the client as
+Theory of operation. The model's name in a request chooses its target. The answer goes to the client as
 it comes; the usage that it reports is looked for in a copy, of JSON up to a few megabytes, or of a stream of events.
 """
 

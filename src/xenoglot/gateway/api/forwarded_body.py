@@ -1,9 +1,9 @@
-"""The body of a request that is forwarded: JSON, or a form whose file goes on while it comes.
+"""The body of a request that is forwarded: JSON, or a form whose file is sent while it arrives.
 
 Theory of operation. A request is sent where its model is, so the model's name has to be known before anything is sent.
-JSON is read whole. Of a form (`multipart/form-data`, RFC 7578) as much is kept as it takes to find the field `model`,
+JSON is read whole. A form (`multipart/form-data`, RFC 7578) is kept until the field `model` is found,
 and a little more, so that a small form can be sent again if an upstream fails; the rest is forwarded as it comes. The
-form is parsed to its end all the same: a second `model` behind a file would be another one than that which was allowed.
+form is parsed to its end all the same: a second `model` after a file would be another one than that which was allowed.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class JSONBody:
 
 
 class FormBody:
-    """A form of which the beginning was read; `size` is its length in bytes, where the client said it.
+    """A form of which the beginning was read; `size` is its length in bytes, where the client sent it.
 
     `sent` is whether the rest was taken, so that it cannot be sent again. Its field `stream` is not looked for.
     """
@@ -256,7 +256,7 @@ def boundary_of(media_type: str) -> bytes:
     """Return what separates the parts of a form.
 
     Raises:
-        WireError: the content type does not say it.
+        WireError: the content type has none.
     """
     _, options = parse_options_header(media_type)
     boundary = options.get(b"boundary")

@@ -51,7 +51,7 @@ class Executor(Protocol):
         """Return, for an operator, what was reached.
 
         Raises:
-            ConfigurationError: the executor cannot run anything; the text says why.
+            ConfigurationError: the executor cannot run anything; the text has the reason.
         """
         ...
 

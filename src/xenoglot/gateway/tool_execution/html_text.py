@@ -31,11 +31,11 @@ _META_BYTES: Final = 2048
 """Bytes of a page in which its encoding is declared (https://html.spec.whatwg.org/#charset)."""
 LONGEST_LINK: Final = 2048
 MARGIN: Final = 4
-"""How many times more is read than wanted: blanks and empty lines go."""
+"""How many times more is read than wanted: spaces and empty lines go."""
 
 
 _PRE_SPACE: Final = "\ue000"
-"""A blank of preformatted text on its way: it is not merged with others."""
+"""A space of preformatted text, until the end: it is not merged with others."""
 
 
 class PageText(NamedTuple):

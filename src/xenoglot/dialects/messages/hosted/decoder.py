@@ -1,7 +1,7 @@
 """Decodes blocks of tools that the server runs: `server_tool_use`, `mcp_tool_use` and the results of each.
 
 Source: `anthropic/types/beta/beta_server_tool_use_block_param.py` and its neighbours `*_tool_result_block_param.py` in
-the official SDK. A block of a shape that is not there stays as it came.
+the official SDK. A block of another shape stays as it came.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Encodes what tools of a provider did: `server_tool_use`, `mcp_tool_use` and the result blocks of each.
 
 An answer has them in the form of the server's own tools, whichever provider ran them. A history of another dialect has
-them in words: the server takes back only results that it sealed itself (`encrypted_content`).
+them in words: the server takes back only results that it signed itself (`encrypted_content`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class HostedEncoder:
         self._home = home
 
     def words(self, part: HostedCall | HostedResult, where: str) -> Text | None:
-        """Return what a part of a history says in words, where it cannot be sent as it is."""
+        """Return a part of a history as text, where it cannot be sent as it is."""
         return hosted_words(part, where, self._losses)
 
     def block(self, part: HostedCall | HostedResult, call_id: str, where: str) -> JSONObject | None:

@@ -98,7 +98,7 @@ def _take_allowed(reader: Reader) -> tuple[str, ...] | None:
 
 
 def with_servers(reader: Reader, tools: Sequence[RequestTool], form: JSONObject) -> tuple[RequestTool, ...]:
-    """Take `mcp_servers`, and return the tools with what they say of each server; one without a toolset is added.
+    """Take `mcp_servers`, and return the tools with the settings of each server; one without a toolset is added.
 
     Raises:
         WireError: a server is malformed.
@@ -171,7 +171,7 @@ def encode_hosted_tool(tool: HostedTool, where: str, losses: Losses, *, home: bo
 def _domains(tool: HostedTool, where: str, losses: Losses, *, home: bool) -> JSONObject:
     blocked = tool.blocked_domains
     if not home and tool.allowed_domains is not None and blocked is not None:
-        losses.dropped(where, "blocked_domains", "not allowed beside `allowed_domains`")
+        losses.dropped(where, "blocked_domains", "not allowed together with `allowed_domains`")
         blocked = None
     return {"allowed_domains": _listed(tool.allowed_domains), "blocked_domains": _listed(blocked)}
 
@@ -184,7 +184,7 @@ def encode_servers(tools: Sequence[RequestTool], form: JSONObject, losses: Losse
     """Return `mcp_servers`, in the field of its name.
 
     Raises:
-        WireError: a call of a server's tool needs consent, and the dialect asks nobody.
+        WireError: a call of a server's tool needs approval, for which the dialect has no request.
     """
     servers: dict[str, JSONObject] = {}
     for index, tool in enumerate(tools):

@@ -1,8 +1,8 @@
-"""Decodes items of tools that the server runs: a call, and behind it what came out, where the item tells it.
+"""Decodes items of tools that the server runs: a call, and after it the result, where the item has one.
 
 Sources: `openai/types/responses/response_function_web_search.py`, `response_file_search_tool_call.py`,
 `response_code_interpreter_tool_call.py` and `response_output_item.py` (`McpCall`, `ImageGenerationCall`) of the
-official SDK. An item of a shape that is not there stays as it came.
+official SDK. An item of another shape stays as it came.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OUTCOMES: Final = {FILES: "results", CODE: "outputs", IMAGE: "result", MCP: "ou
 
 
 def unfinished(item: JSONObject) -> JSONObject:
-    """Return an item at its start, which says nothing of its arguments and of what came out."""
+    """Return an item at its start, without its arguments and its result."""
     kind = str(item["type"])
     bare = {key: value for key, value in item.items() if key not in (_OUTCOMES.get(kind), "error", "revised_prompt")}
     action = bare.get("action")
@@ -62,9 +62,9 @@ def unfinished(item: JSONObject) -> JSONObject:
 
 
 def decode_hosted(reader: Reader, mark: JSONObject, call_id: str) -> tuple[Part, ...] | None:
-    """Return the call in an item, and the result if the item tells of one; `None` for an item that we do not know.
+    """Return the call in an item, and the result if the item has one; `None` for an item that we do not know.
 
-    `mark` says which item it is and how far it got; its type, id and status are taken.
+    `mark` identifies the item and its progress; its type, id and status are taken.
     """
     kind = str(mark["kind"])
     form: JSONObject = {"item": mark}

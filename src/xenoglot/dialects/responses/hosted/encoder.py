@@ -33,12 +33,12 @@ def item_type(call: HostedCall) -> str:
 
 
 def is_result_of(part: Part, before: Part) -> bool:
-    """Return whether `part` is what came out of the call `before`: one item tells both."""
+    """Return whether `part` is the result of the call `before`: one item holds both."""
     return isinstance(part, HostedResult) and isinstance(before, HostedCall) and part.call_id == before.id
 
 
 def has_result(call: Part) -> bool:
-    """Return whether what came out of a call may follow it; a server of this dialect told that with the call."""
+    """Return whether the result of a call may follow it; a server of this dialect sends it with the call."""
     return isinstance(call, HostedCall) and not form_of(call.extra, NAME).get("alone", False)
 
 
@@ -120,7 +120,7 @@ class _ItemEncoder:
         return () if self._result is None else self._result.content
 
     def _told(self) -> bool:
-        """Return whether there is a result to write; one that failed without saying more is told by the status."""
+        """Return whether there is a result to write; one that failed without a reason has a status only."""
         result = self._result
         return result is not None and not (result.error is not None and not result.content)
 
@@ -141,7 +141,7 @@ class _ItemEncoder:
         if self._told() and (self._own or self._call.kind == "web_search"):
             action["sources"] = self._sources()
         elif self._told():
-            self._losses.dropped(self._at, "content", "the item tells which page was opened, and not what it says")
+            self._losses.dropped(self._at, "content", "the item names the page that was opened, without its text")
         return {"action": action}
 
     def _sources(self) -> list[JSON]:
@@ -268,7 +268,7 @@ def _object(arguments: str) -> JSONObject:
 
 
 def _first(value: JSONObject) -> str:
-    """Return what was searched for, if that is said."""
+    """Return what was searched for, if that is known."""
     queries = value.get("queries")
     said = value.get("query", queries[0] if isinstance(queries, list) and queries else None)
     return said if isinstance(said, str) else ""

@@ -106,7 +106,7 @@ class InputEncoder:
                 self._kinds[part.id] = part.kind if ours is None else ours.tool
 
     def _as_said(self, part: Part, where: str) -> Part | None:
-        """Return a part of a turn; what tools of another provider did is told in words, which any server takes."""
+        """Return a part of a turn; what tools of another provider did is written as text, which any server takes."""
         return hosted_words(part, where, self._losses) if isinstance(part, HostedCall | HostedResult) else part
 
     def _unsaid(self, part: Part, where: str) -> bool:

@@ -1,8 +1,8 @@
 """Encodes what tools of a provider do as stream events: the start, progress and end of each item.
 
-A call is told as it goes: `in_progress` at its start, `searching`, `interpreting` or `generating` when its arguments
-are complete, `completed` or `failed` when it is known what came out. Source: `openai/types/responses` of the official
-SDK (`response_web_search_call_searching_event.py` and its neighbours).
+A call is reported while it runs: `in_progress` at its start, `searching`, `interpreting` or `generating` when its
+arguments are complete, `completed` or `failed` when it is known what came out. Source: `openai/types/responses` of the
+official SDK (`response_web_search_call_searching_event.py` and its neighbours).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ _HOSTED = tuple(KINDS)
 
 _STEPS = ("in_progress", "completed", "failed")
 _RUNS = ("searching", "interpreting", "generating")
-"""The steps of a tool of the server: those that follow from its item, and those that say that it runs by now."""
+"""The steps of a tool of the server: those that follow from its item, and those that report that it runs."""
 
 _WORDS = {"output_text": "text", "refusal": "refusal"}
 """The contents of a message that grow, and where each keeps its words."""

@@ -115,7 +115,7 @@ class ItemStreamEncoder:
         return [*events, *self._next()] if self._held else events
 
     def _is_beside(self, part: HostedCall | HostedResult) -> bool:
-        """Whether `part` is of another call than the open one, which may still have to tell what came out."""
+        """Whether `part` is of another call than the open one, whose result may still have to be written."""
         call = self._spoken[0] if len(self._spoken) == 1 else None
         return call is not None and has_result(call) and not is_result_of(part, call)
 
@@ -216,7 +216,7 @@ class ItemStreamEncoder:
         return [self._events.again(kind, moved)]
 
     def _context(self, item: JSONObject, index: int) -> ItemContext:
-        """Return the context of an item that is told whole."""
+        """Return the context of an item that is written whole."""
         place = ItemContext(index, self._losses, self._events)
         place.item_id = str(item.get("id") or "")
         return place
