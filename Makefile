@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive compliance check format lint types language docs docs-artefacts fidelity docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean docs-site docs-images
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive compliance check format lint types language docs docs-artefacts wire-diff fidelity docs-contents text-models providers dialect-pages mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean docs-site docs-images
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -84,6 +84,9 @@ docs: install-dev weights  ## the documentation alone: links, and the examples r
 
 docs-artefacts: install-dev  ## the generated pages, into build/docs (losses, faults), and their summaries in docs
 	@$(BIN)/python scripts/docs_artefacts.py
+
+wire-diff: install-dev  ## what the newest types of the SDKs have that no dialect reads, and has no reason in docs/dialects/unread.toml
+	@$(BIN)/python scripts/wire_diff.py $(ARGS)
 
 fidelity: install-dev  ## how many cells of the fidelity tables are exact, approximated, dropped; ARGS=--dropped lists the features
 	@$(BIN)/python scripts/fidelity.py $(ARGS)
