@@ -103,3 +103,17 @@ def test_sound_of_another_dialect_has_all_fields_that_chat_requires() -> None:
     (choice,) = get("chat").encode_response(answer, ASKED, losses)["choices"]
     assert choice["message"]["audio"] == {"id": "", "data": "AAAA", "expires_at": 0, "transcript": ""}
     assert [part.source for part in read("chat", streamed(answer, "chat", losses))] == [Inline("AAAA")]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("client", ["chat", "gemini"])
+def test_an_image_that_a_hosted_tool_made_is_one_of_the_model(client: str) -> None:
+    folder = VECTOR.parent.parent / "responses" / "image-generation"
+    whole, stream = Losses(), Losses()
+    body = translate_response(
+        json.loads((folder / "response.json").read_text(encoding="utf-8")), "responses", client, whole
+    )
+    data = b"".join(through([(folder / "stream.sse").read_bytes()], stream_translator("responses", client, stream)))
+    found = get(client).decode_response(body).candidates[0].content
+    for content, losses in ((found, whole), (read(client, data), stream)):
+        assert [part.source for part in content if isinstance(part, Image)] == [Inline("iVBORw0KGgoAAAA=", "image/png")]
+        assert ("hosted_result", "approximated") in [(loss.what, loss.how) for loss in losses]

@@ -6,12 +6,12 @@ not text of the model.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.opaque import name_of
 from xenoglot.errors import WireError
-from xenoglot.model.content import CodeOutput, File, HostedCall, Nested, Opaque, Plain, SearchResult, Text
+from xenoglot.model.content import CodeOutput, File, HostedCall, Image, Nested, Opaque, Plain, SearchResult, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +48,14 @@ def words_of_hosted(part: HostedCall | HostedResult) -> str | None:
     if part.error is not None:
         return "\n".join(filter(None, (f"The tool failed: {part.error}", told)))
     return told or None
+
+
+AS_IMAGES: Final = "its images are written as images of the model"
+
+
+def generated_images(part: HostedResult) -> tuple[Image, ...]:
+    """Return the images of a result that another dialect has as images of the model itself."""
+    return tuple(one for one in part.content if isinstance(one, Image)) if part.kind == "image_generation" else ()
 
 
 def _called(call: HostedCall) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.hosted_text import AS_IMAGES, generated_images
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.requests.encode_context import EncodeContext
@@ -16,7 +17,7 @@ from xenoglot.dialects.chat.parts import encode_opaque, encode_part
 from xenoglot.dialects.chat.reasoning import answer_fields, list_of
 from xenoglot.dialects.chat.signatures import carry_unsigned, message_signature, with_signature
 from xenoglot.dialects.chat.tool_calls import NO_ARGUMENTS, encode_call, encode_function_call
-from xenoglot.model.content import Audio, Image, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, HostedResult, Image, Opaque, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,7 @@ _RANKS = {Reasoning: 0, Image: 2, Refusal: 3, Audio: 4, ToolCall: 5}
 class AssistantFields:
     """The parts of an assistant message, grouped by field, each with its path."""
 
-    __slots__ = ("_answer", "audio", "calls", "images", "refusals", "thoughts", "words")
+    __slots__ = ("_answer", "audio", "calls", "generated", "images", "refusals", "thoughts", "words")
 
     def __init__(self, parts: Iterable[Part], where: str, *, answer: bool = False) -> None:
         self._answer = answer
@@ -46,6 +47,7 @@ class AssistantFields:
         self.words: list[tuple[str, Part]] = []
         self.refusals: list[tuple[str, Refusal]] = []
         self.images: list[tuple[str, Image]] = []
+        self.generated: list[tuple[str, HostedResult]] = []
         self.audio: list[tuple[str, Audio]] = []
         self.calls: list[tuple[str, ToolCall | Opaque]] = []
         for index, part in enumerate(parts):
@@ -67,6 +69,9 @@ class AssistantFields:
                 self.audio.append((where, part))
             case Image() if self._answer or IMAGES in form_of(part.extra, NAME):
                 self.images.append((where, part))
+            case HostedResult() if self._answer and generated_images(part):
+                self.generated.append((where, part))
+                self.images += [(where, image) for image in generated_images(part)]
             case _:
                 self.words.append((where, part))
 
@@ -118,6 +123,8 @@ def note_order(parts: Iterable[Part], where: str, losses: Losses) -> None:
 
 def images_field(parts: AssistantFields, losses: Losses) -> JSONObject:
     """Return the `images` of a message."""
+    for at, result in parts.generated:
+        losses.approximated(at, name_of(result), AS_IMAGES)
     encoded = [encode_image(part, place, at, losses) for place, (at, part) in enumerate(parts.images)]
     images = [item for item in encoded if item is not None]
     return {IMAGES: images} if images else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.framing.sse import around
+from xenoglot.codec.hosted_text import AS_IMAGES, generated_images
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
@@ -23,7 +24,7 @@ from xenoglot.dialects.chat.stream.block_encoder import (
     ReasoningBlock,
     TextBlock,
 )
-from xenoglot.model.content import Audio, Image, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, HostedResult, Image, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Finished, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class ChoiceEncoder:
                 block = AudioBlock(part, where, self._losses)
             case Image():
                 block = self._image(part, where)
+            case HostedResult() if generated_images(part):
+                block = self._generated(part, where)
             case Opaque():
                 block = self._opaque(part, where)
             case _:
@@ -151,6 +154,10 @@ class ChoiceEncoder:
             return Block()
         self._images += 1
         return Block([{IMAGES: [encoded]}])
+
+    def _generated(self, part: HostedResult, where: str) -> Block:
+        self._losses.approximated(where, name_of(part), AS_IMAGES)
+        return Block([delta for image in generated_images(part) for delta in self._image(image, where).begin()])
 
     def _call(self, part: ToolCall, where: str) -> Block:
         if self._legacy and self._calls:

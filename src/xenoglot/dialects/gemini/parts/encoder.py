@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.hosted_text import hosted_words
+from xenoglot.codec.hosted_text import AS_IMAGES, generated_images, hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified
@@ -87,8 +87,14 @@ class PartEncoder:
             case Text() if APART in form_of(part.extra, NAME):
                 return split(self.text(part, where))
             case _:
-                encoded = self._single(part, where)
-                return () if encoded is None else (encoded,)
+                return self._written(part, where)
+
+    def _written(self, part: Part, where: str) -> Sequence[JSONObject]:
+        if isinstance(part, HostedResult) and self._target is None and (images := generated_images(part)):
+            self._losses.approximated(where, name_of(part), AS_IMAGES)
+            return [one for image in images if (one := self._medium(image, where)) is not None]
+        encoded = self._single(part, where)
+        return () if encoded is None else (encoded,)
 
     def _fits(self, part: Part, role: str) -> bool:
         if role == "system":
