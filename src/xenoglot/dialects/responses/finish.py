@@ -76,6 +76,13 @@ def is_cut(finish: Finish | None, parts: Sequence[Part]) -> bool:
     return finish is not None and bool(encode_finish(finish, parts, Losses())["status"] == "incomplete")
 
 
+def explained(finish: Finish | None, parts: Sequence[Part]) -> tuple[Refusal, ...]:
+    """Return what a provider of another dialect wrote about its refusal, as the model's own; none if it has one."""
+    if finish is None or finish.explanation is None or any(isinstance(part, Refusal) for part in parts):
+        return ()
+    return (Refusal(text=finish.explanation),)
+
+
 def encode_finish(finish: Finish | None, parts: Sequence[Part], losses: Losses) -> JSONObject:
     """Return the status, and why the answer is incomplete."""
     where = "$.candidates[0].finish"
@@ -90,8 +97,10 @@ def encode_finish(finish: Finish | None, parts: Sequence[Part], losses: Losses) 
         return {"status": "completed" if details is None else "incomplete", "incomplete_details": details}
     if finish.stop_sequence is not None:
         losses.dropped(where, "stop_sequence", "there is no field for it")
-    if finish.explanation is not None:
-        losses.dropped(where, "explanation", "there is no field for it")
+    if explained(finish, parts):
+        losses.emulated(where, "explanation", "written as a `refusal` of the output")
+    elif finish.explanation is not None:
+        losses.dropped(where, "explanation", "the model's own words are the `refusal`")
     word = _REASONS.get(finish.reason)
     if finish.reason == "refusal" and any(isinstance(part, Refusal) for part in parts):
         word = None  # the model's own words tell of it

@@ -21,7 +21,7 @@ from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.client_calls import as_client_call, client_names
 from xenoglot.dialects.responses.errors import read_failure
 from xenoglot.dialects.responses.extras import NAME, own_fields
-from xenoglot.dialects.responses.finish import completed_as, encode_finish, is_cut, take_finish
+from xenoglot.dialects.responses.finish import completed_as, encode_finish, explained, is_cut, take_finish
 from xenoglot.dialects.responses.item_decoder import decode_output
 from xenoglot.dialects.responses.item_encoder import encode_output
 from xenoglot.dialects.responses.request.encoder import encode_request
@@ -214,7 +214,8 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
         candidate = replace(candidate, content=tuple(as_client_call(part, names) for part in candidate.content))
     snapshot = Snapshot(response, request, losses)
     cut = is_cut(candidate.finish, candidate.content)
-    items = encode_output(candidate.content, response.id or "", losses, cut=cut)
+    parts = (*candidate.content, *explained(candidate.finish, candidate.content))
+    items = encode_output(parts, response.id or "", losses, cut=cut)
     return snapshot.finished(items, candidate, response.usage)
 
 

@@ -18,7 +18,7 @@ from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.dialects.responses.client_calls import as_client_call, client_names
 from xenoglot.dialects.responses.errors import broken, encode_failure
 from xenoglot.dialects.responses.extras import own_fields
-from xenoglot.dialects.responses.finish import is_cut
+from xenoglot.dialects.responses.finish import explained, is_cut
 from xenoglot.dialects.responses.response import BESIDE, WHERE, Snapshot
 from xenoglot.dialects.responses.stream.event_writer import EventWriter
 from xenoglot.dialects.responses.stream.item_encoder import ItemStreamEncoder
@@ -101,8 +101,7 @@ class StreamEncoder:
             case UsageReported(usage=usage):
                 self._usage = merge_usage(self._usage, usage)
             case Finished():
-                self._finished = event
-                made = self._items.end_item(cut=is_cut(event.finish, self._items.parts))
+                made = self._finish(event)
             case BlockStarted(part=part):
                 made = self._items.begin(as_client_call(part, self._ours))
             case BlockEnded(part=part):
@@ -116,6 +115,16 @@ class StreamEncoder:
             case _:
                 made = self._items.grow(event)
         return made
+
+    def _finish(self, event: Finished) -> Sequence[ServerSentEvent]:
+        self._finished = event
+        items = self._items
+        cut = is_cut(event.finish, items.parts)
+        made: list[ServerSentEvent] = []
+        for refusal in explained(event.finish, items.parts):
+            made += [*items.begin(refusal), *items.end(None)]
+            items.parts.pop()  # the model did not write it: the status is that of an answer without it
+        return [*made, *items.end_item(cut=cut)]
 
     def _start(self, started: Started) -> Sequence[ServerSentEvent]:
         self._snapshot = Snapshot(started, self._request, self._losses)
