@@ -191,7 +191,7 @@ _ON_REQUEST: Final = frozenset({"javascript_exec", "file_upload"})
 """Members that are offered only if `configs` enables them: the entry does not show the provider's own default."""
 
 
-def decode_toolset(reader: Reader, kind: str) -> list[Tool]:
+def decode_members(reader: Reader, kind: str) -> list[Tool]:
     """Return the functions of a toolset of type `kind` that are enabled; the type has been taken from `reader`."""
     name, members = TOOLSETS[kind]
     whole: JSONObject = {"type": kind, **reader.rest()}

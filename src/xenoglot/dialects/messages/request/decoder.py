@@ -23,7 +23,7 @@ from xenoglot.dialects.messages.hosted.tools import (
 )
 from xenoglot.dialects.messages.part_decoder import BILLING_HEADER, decode_parts
 from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
-from xenoglot.dialects.messages.toolsets import TOOLSETS, decode_toolset
+from xenoglot.dialects.messages.toolsets import TOOLSETS, decode_members
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Opaque, Part, Text
 from xenoglot.model.failure import Failure
@@ -212,7 +212,7 @@ def _decode_entry(reader: Reader) -> Sequence[RequestTool]:
         return (_decode_tool(reader),)
     whole = dict(reader.rest())
     reader.take("type", str)
-    return decode_toolset(reader, kind) or (Opaque(dialect=NAME, data=whole),)
+    return decode_members(reader, kind) or (Opaque(dialect=NAME, data=whole),)
 
 
 def _decode_tool(reader: Reader) -> RequestTool:
