@@ -2,7 +2,7 @@
 
 A client sends back what it was given: calls and results stand in one message of the assistant's. Models expect the
 results in a message after it, so the message is divided there. A result that the client did not send back is replaced
-by a text with the reason.
+by a text about that.
 """
 
 from __future__ import annotations

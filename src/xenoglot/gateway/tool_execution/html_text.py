@@ -31,11 +31,11 @@ _META_BYTES: Final = 2048
 """Bytes of a page in which its encoding is declared (https://html.spec.whatwg.org/#charset)."""
 LONGEST_LINK: Final = 2048
 MARGIN: Final = 4
-"""How many times more is read than wanted: spaces and empty lines go."""
+"""How many times more is read than wanted: spaces and empty lines are removed."""
 
 
 _PRE_SPACE: Final = "\ue000"
-"""A space of preformatted text, until the end: it is not merged with others."""
+"""Space of preformatted text while a page is read: it is not merged with others."""
 
 
 class PageText(NamedTuple):

@@ -1,7 +1,8 @@
 """Executor of page fetches: HTTPS requests to public hosts alone, and the text of what they answer (R21, S12).
 
-The model chooses the URL, and a page may suggest one: so the URL is checked as that of an image is, every redirect is
-checked again, each address of the host has to be public, and the request carries nothing of the client or the operator.
+The model chooses the URL, maybe by the instructions of a page. So the URL is checked as that of an image is, every
+redirect is checked again, each address of the host has to be public, and the request carries nothing of the client or
+the operator.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ HEADERS: Final = [
     ("accept", "text/html, application/xhtml+xml, text/plain, text/markdown, application/json, application/xml;q=0.9"),
     ("user-agent", "xenoglot"),
 ]
-"""All that the other side learns: nothing about the client, and no key."""
+"""The headers of a request: nothing of the client, and no key."""
 HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 TEXTS: Final = ("text/", "application/json", "application/xml", "application/rss+xml", "application/atom+xml")
 
@@ -100,7 +101,7 @@ class PageExecutor:
         return None
 
     async def _page(self, url: str, use: ToolUse) -> ToolOutcome:
-        """Return the page, whatever its URL redirects to; each URL is checked as the first was."""
+        """Return the page after redirects; each URL is checked as the first was."""
         for _ in range(MOST_REDIRECTS + 1):
             checked(url, self._settings.ports)
             if not is_allowed(url, use.tool):

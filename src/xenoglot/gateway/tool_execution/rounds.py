@@ -190,7 +190,7 @@ class _Round:
         return sent
 
     async def results(self) -> AsyncGenerator[Sequence[Event]]:
-        """Yield what was held back, and after each call its result, once it has come."""
+        """Yield what was held back, and after each call its result, as soon as it exists."""
         ready: list[Event] = []
         for one in self._held:
             if not isinstance(one, _Execution):
