@@ -116,3 +116,34 @@ def test_a_person_gets_lines(tmp_path: Path, upstream: Upstream, capsys: pytest.
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].split(maxsplit=2)[:2] == ["warn", "keys"]
     assert lines[-1].endswith("no administrator has a key; name one in `admin_env` under [keys] for the admin API")
+
+
+def test_executors_of_hosted_tools_are_called(
+    tmp_path: Path, upstream: Upstream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = b'{"results":[{"url":"https://a.example","title":"A","content":"a"}]}'
+    with Upstream(ScriptRule(steps=(Respond(body=found),))) as search:
+        tools = (
+            f'[tools.web_search]\nexecutor = "searxng"\nurl = "{search.url}/search"\n[tools.web_fetch]\n'
+            '[tools.mcp.servers.docs]\nurl = "http://127.0.0.1:9/mcp"\n'
+        )
+        code, lines = report(capsys, configured(tmp_path, upstream.url, more=tools))
+        assert len(search.requests) == 1
+    assert code == 1
+    assert lines["tool web_search"] == ("ok", "1 results", None)
+    assert lines["tool web_fetch"] == ("ok", "public pages over https", None)
+    assert lines["mcp docs"][0] == "fail"
+    assert lines["mcp docs"][2] == "see [tools.mcp.servers.docs]"
+
+
+def test_an_executor_that_does_not_work_has_a_remedy(
+    tmp_path: Path, upstream: Upstream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tools = '[tools.web_search]\nexecutor = "searxng"\nurl = "http://127.0.0.1:9/search"\n'
+    code, lines = report(capsys, configured(tmp_path, upstream.url, more=tools))
+    assert code == 1
+    assert lines["tool web_search"][::2] == ("fail", "see [tools.web_search]")
+    tools = '[tools.web_search]\nexecutor = "python"\nuse = "no_such_module:search"\n'
+    _, lines = report(capsys, configured(tmp_path, upstream.url, more=tools))
+    assert lines["tools"][0] == "fail"
+    assert "no_such_module" in lines["tools"][1]

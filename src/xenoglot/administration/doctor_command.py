@@ -19,7 +19,7 @@ from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from xenoglot.backends.http.client import Transport
     from xenoglot.gateway.config.load import Config
@@ -51,7 +51,8 @@ def add_command(commands: argparse._SubParsersAction[Parser], say: Callable[[str
         "doctor",
         help="check configuration, upstreams, store, clock and prices",
         description="Check what a gateway of this configuration needs: the configuration itself, whether each upstream "
-        "can be reached with its key, the store, the clock, prices and keys. The exit code is 1 if anything fails.",
+        "can be reached with its key, executors of hosted tools, the store, the clock, prices and keys. The exit code "
+        "is 1 if anything fails.",
     )
     model_selection.add_config(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
@@ -89,6 +90,8 @@ async def _findings(options: argparse.Namespace) -> AsyncIterator[CheckResult]:
     skews: list[float] = []
     for name, upstream in config.upstreams.items():
         yield await _upstream(name, upstream, config, skews)
+    async for found in _tools(config):
+        yield found
     store, stored = await _store(config)
     yield store
     yield _clock(skews)
@@ -119,6 +122,34 @@ async def _upstream(name: str, upstream: UpstreamSettings, config: Config, skews
     finally:
         await transport.aclose()
     return CheckResult("ok", what, f"{upstream.base_url.partition('?')[0]}: {len(models)} models")
+
+
+async def _tools(config: Config) -> AsyncIterator[CheckResult]:
+    """Yield for each executor of a hosted tool, and for each MCP server, whether it works."""
+    if config.tools is None:
+        return
+    from xenoglot.gateway.tool_execution.service import open_tool_execution  # noqa: PLC0415  as above
+
+    try:
+        async with open_tool_execution(config.tools, config.secrets) as execution:
+            if execution is None:
+                return
+            for kind, executor in execution.executors.items():
+                yield await _checked(f"tool {kind}", f"see [tools.{kind}]", executor.check)
+            for name in config.tools.mcp.servers:
+                yield await _checked(f"mcp {name}", f"see [tools.mcp.servers.{name}]", partial(execution.listed, name))
+    except ConfigurationError as error:
+        yield CheckResult("fail", "tools", " ".join(str(error).split()), "see [tools]")
+
+
+async def _checked(what: str, remedy: str, check: Callable[[], Awaitable[str]]) -> CheckResult:
+    try:
+        async with asyncio.timeout(UPSTREAM_SECONDS):
+            return CheckResult("ok", what, await check())
+    except TimeoutError:
+        return CheckResult("fail", what, f"no answer within {UPSTREAM_SECONDS:g} seconds", remedy)
+    except ConfigurationError as error:
+        return CheckResult("fail", what, " ".join(str(error).split()), remedy)
 
 
 async def _skew(transport: Transport, url: str) -> list[float]:

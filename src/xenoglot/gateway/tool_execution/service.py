@@ -65,6 +65,16 @@ class ToolExecution:
         """
         return await ToolRounds(RequestTools(self._services, call.request, kinds), call).begin(ask)
 
+    async def listed(self, name: str) -> str:
+        """Return, for an operator, how many tools an MCP server has.
+
+        Raises:
+            ConfigurationError: it cannot be reached.
+        """
+        if self.connections is None:
+            raise ConfigurationError(f"tools.mcp.servers: no server `{name}`")
+        return f"{len(await self.connections.names(name))} tools"
+
     def _count(self, kind: str, outcome: str) -> None:
         self.calls[kind, outcome] += 1
 
