@@ -14,6 +14,7 @@ from xenoglot.codec.loss import Loss
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,
+    CompactedHistory,
     Extra,
     File,
     HostedCall,
@@ -43,6 +44,7 @@ DEFAULTS: dict[str, tuple[JSON, ...]] = {
     "$.store": (False,),
     "$.stream": (False,),
     "$.cache_key": ("",),
+    "$.context_management.edits": ((), []),
     "$.sampling.n": (1,),
     "$.sampling.temperature": (1,),
     "$.sampling.top_p": (1,),
@@ -68,8 +70,13 @@ DEFAULTS: dict[str, tuple[JSON, ...]] = {
 }
 """Respelling: what is the case where nothing is said."""
 
-ALWAYS = {"$.stream_usage", "$.candidates.finish.raw", "$.candidates.finish.dialect"}
-"""Not compared: what some dialects always send; the word of a wire that stands beside ours."""
+ALWAYS = {
+    "$.stream_usage",
+    "$.context_management.resumes",
+    "$.candidates.finish.raw",
+    "$.candidates.finish.dialect",
+}
+"""Not compared: what some dialects always send; what follows from the turns; the word of a wire beside ours."""
 
 LISTS = {"$.messages", "$.tools"}
 CONTENT_FIELDS = {name for part in (Message, Tool, Text, ToolCall) for name in part.__struct_fields__} - {"role"}
@@ -257,6 +264,7 @@ MADE_OF: dict[type, tuple[str, ...]] = {
     HostedResult: ("call_id", "kind", "content", "error"),
     HostedTool: ("kind", "server"),
     Refusal: ("text",),
+    CompactedHistory: ("text", "encrypted"),
     Opaque: ("dialect", "data", "text"),
     Tool: ("name", "namespace", "description", "parameters", "kind"),
 }
@@ -268,6 +276,7 @@ BOOKKEEPING = {
     Reasoning: ("id", "origin", "redacted"),
     ToolCall: ("item_id",),
     ToolResult: ("name", "kind"),
+    CompactedHistory: ("id", "origin", "replaces"),
 }
 """Respelling: what a wire keeps beside a part for its own use, or what follows from the rest."""
 

@@ -10,6 +10,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,
+    CompactedHistory,
     Extra,
     File,
     HostedCall,
@@ -57,6 +58,7 @@ KINDS: dict[type[Part], str] = {
     Refusal: "refusal",
     HostedCall: "call of a tool that the provider runs",
     HostedResult: "result of a tool that the provider ran",
+    CompactedHistory: "compacted history",
     Opaque: "part that only its dialect knows",
 }
 REASONING = ("text", "summary", "signature", "encrypted")
@@ -90,6 +92,7 @@ SINGLE = {
     "cache_retention": "cache retention",
     "moderation": "moderation",
     "media": "media of the answer",
+    "context_management": "context management",
 }
 FINISHES: tuple[FinishReason, ...] = (
     "stop",
@@ -125,6 +128,7 @@ ASKED = {
         "file to be cited",
         "citations",
         "cache mark",
+        "compacted history",
         "part that only its dialect knows",
     ),
     "Reasoning": (*SEALED.values(), *(f"thinking: {name}" for name in THINKING)),
@@ -164,6 +168,7 @@ ANSWERED = {
         "refusal",
         *SEALED.values(),
         *(f"{kind} {how}" for kind in ("image", "audio", "file") for how in SOURCES.values()),
+        "compacted history",
         "part that only its dialect knows",
     ),
     "Calls": (

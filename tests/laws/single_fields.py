@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.model.content import CacheMark, Opaque, Text
+from xenoglot.model.context import ClearThinking, ClearToolUses, Compact, ContextManagement
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import (
     MediaOutput,
@@ -48,6 +49,10 @@ VALUES: Mapping[Hint, tuple[object, ...]] = {
         ProviderDefinition(dialect="messages", kind="bash_20250124", fields={"type": "bash_20250124", "name": "f"}),
     ),
     Prompt: (Prompt(texts=("Other",)),),
+    ContextManagement: tuple(
+        ContextManagement(edits=(edit,))
+        for edit in (Compact(trigger_tokens=50_000), Compact(now=True), ClearToolUses(keep=3), ClearThinking(keep=1))
+    ),
     Sampling: (),
     Thinking: (Thinking(mode="enabled"),),
     ToolChoice: (

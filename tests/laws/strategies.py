@@ -13,6 +13,7 @@ from xenoglot.model.content import (
     CacheMark,
     Citation,
     CodeOutput,
+    CompactedHistory,
     Extra,
     File,
     HostedCall,
@@ -153,6 +154,7 @@ REASONINGS = st.one_of(
     ),
 )
 REFUSALS = st.builds(Refusal, text=TEXTS)
+COMPACTED = st.builds(CompactedHistory, text=TEXTS.filter(bool))
 ARGUMENTS = OBJECTS.map(to_text) | st.sampled_from(["", "{}", '{"a": 1.0, "b": 9007199254740993}', "not JSON", "[1]"])
 
 
@@ -361,6 +363,7 @@ ANSWERED = {
     Text: st.builds(Text, text=TEXTS, extra=maybe(EXTRAS))
     | st.builds(Text, text=TEXTS.filter(bool), citations=tuples_of(CITATIONS, most=1)),
     Refusal: REFUSALS,
+    CompactedHistory: COMPACTED,
     Reasoning: REASONINGS,
     ToolCall: tool_calls(NAMES),
     Audio: st.builds(Audio, id=NAMES, source=st.builds(Inline, BASE64), transcript=TEXTS, expires_at=COUNTS),

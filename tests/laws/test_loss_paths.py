@@ -17,6 +17,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,
     CacheMark,
+    CompactedHistory,
     Extra,
     File,
     HostedCall,
@@ -46,6 +47,7 @@ DATA = Inline(data="AAAA", media_type="image/png")
 PARTS: dict[str, Part] = {
     "text": Text(text="a", cache=CacheMark(ttl="1h", extra=OTHER), extra=OTHER),
     "refusal": Refusal(text="a", extra=OTHER),
+    "compacted": CompactedHistory(text="a", cache=CacheMark(), extra=OTHER),
     "image": Image(source=DATA, detail="high", cache=CacheMark(), extra=OTHER),
     "image-url": Image(source=Remote(url="https://example.com/a.png"), extra=OTHER),
     "image-id": Image(source=Stored(id="file-1"), extra=OTHER),

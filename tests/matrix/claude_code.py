@@ -118,7 +118,6 @@ TOLD: JSONObject = {
 
 LOST = (
     "$ header anthropic-beta dropped (only messages has it)",
-    "$ context_management dropped (only messages has it)",
     "$.messages[0].content[0] text dropped (only messages has it)",
     "$.messages[0].content[1] cache dropped (the server decides what it caches)",
     "$.messages[0].content[2] cache dropped (the server decides what it caches)",

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from jsonschema_rs import Draft202012Validator
 from msgspec import Struct
 from msgspec.structs import replace
+from openai.types.responses import ResponseCompactionCompactingEvent
 
 from tests.laws.streams import HEADERS, streams
 from tests.laws.vectors import Case, decoded, each
@@ -58,6 +59,9 @@ _PUBLISHED = {
 PUBLISHED = {name: published for name, published in _PUBLISHED.items() if name in names()}
 
 
+NEWER = {"response.compaction.compacting": ResponseCompactionCompactingEvent}
+"""Events that the SDK has and the vendor's document has not."""
+
 UNIONS = {"llama_stack"}
 """Documents whose `oneOf` are unions of Python's: in them 1 is an integer and a number too."""
 
@@ -84,6 +88,9 @@ def validator(document: str, schema: str) -> Draft202012Validator:
 
 def check(document: str, schema: str, value: JSON) -> None:
     """Demand that `value` obeys; the first few problems are told."""
+    if isinstance(value, dict) and (newer := NEWER.get(str(value.get("type")))) is not None:
+        assert newer.model_validate(value, strict=True).to_dict() == value
+        return
     problems = [
         f"{error.instance_path}: {error.message}"[:400] for error in validator(document, schema).iter_errors(value)
     ]

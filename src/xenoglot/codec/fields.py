@@ -26,6 +26,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.checks import between
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.errors import WireError
+from xenoglot.model.context import KEEP_THINKING, ContextManagement
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import MediaOutput
 
@@ -52,6 +53,11 @@ NEUTRAL: Final[Mapping[str, Any]] = MappingProxyType(
 
 STATELESS: Final[Mapping[str, Any]] = MappingProxyType({**NEUTRAL, "store": False})
 """The same for a server that stores nothing anyway."""
+
+_NO_CHANGE: Final[Mapping[str, JSON]] = MappingProxyType(
+    {"context_management": ContextManagement(edits=(KEEP_THINKING,))}
+)
+"""Values that request nothing of any server."""
 
 Read: TypeAlias = Callable[[Reader, str, JSONObject], JSON]
 """Takes the value under a key; an unusual spelling goes into the form. `None`: not set, or not understood."""
@@ -191,7 +197,7 @@ class Fields:
         self.unsupported: Final = tuple(name for name in fields if name not in supported)
         self._values = _getter(self.unsupported)
         self._unset = tuple(fields[name] for name in self.unsupported)
-        self._neutral = tuple(neutral.get(name, fields[name]) for name in self.unsupported)
+        self._neutral = tuple(neutral.get(name, _NO_CHANGE.get(name, fields[name])) for name in self.unsupported)
         table = [row for row in self._entries if isinstance(row, Field) and not row.by_hand]
         self._readings = {
             key: reading for row in table if row.reads for key, reading in _readings(row, texts.out_of_range)

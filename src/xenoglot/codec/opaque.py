@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.model.content import (
     Audio,
+    CompactedHistory,
     File,
     HostedCall,
     HostedResult,
@@ -38,6 +39,7 @@ _NAMES: dict[type[Part], str] = {
     HostedCall: "hosted_call",
     HostedResult: "hosted_result",
     Refusal: "refusal",
+    CompactedHistory: "compaction",
 }
 
 

@@ -422,6 +422,27 @@ class Refusal(Struct, frozen=True, kw_only=True, tag=True):
     __repr__ = short_repr
 
 
+class CompactedHistory(Struct, frozen=True, kw_only=True, tag=True):
+    """A summary that stands for the turns before it; of several, the last counts.
+
+    `text` is the summary in plain words, `encrypted` a form of it that only `origin` can read, `signature` what
+    `origin` signed it with. With neither text nor encrypted content the compaction failed, and stands for nothing.
+    `replaces` is what it stands for: `all` turns before it except those of the system, or only the `answers`, with the
+    tool results: then the turns of the user stay.
+    """
+
+    text: str | None = None
+    encrypted: str | None = None
+    signature: str | None = None
+    origin: Origin | None = None
+    replaces: Literal["all", "answers"] = "all"
+    id: str | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
 class Opaque(Struct, frozen=True, kw_only=True, tag=True):
     """A whole part, tool or item that only its own dialect understands.
 
@@ -447,5 +468,6 @@ Part: TypeAlias = (
     | HostedCall
     | HostedResult
     | Refusal
+    | CompactedHistory
     | Opaque
 )

@@ -18,6 +18,7 @@ from msgspec import Struct
 from xenoglot.model.content import (
     Audio,
     Citation,
+    CompactedHistory,
     Extra,
     File,
     HostedCall,
@@ -209,6 +210,7 @@ GROWTH: dict[type[Part], tuple[type[Event], ...]] = {
     ToolResult: (),
     HostedCall: (ArgumentsDelta, HostedProgress),
     HostedResult: (),
+    CompactedHistory: (),
     Opaque: (),
 }
 """Part -> the deltas it grows by. An `OpaqueDelta` may stand in any block."""

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.model.content import CacheMark, Extra, Opaque, Part
+from xenoglot.model.context import ContextManagement
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.short_repr import short_repr
@@ -266,6 +267,7 @@ class Request(Struct, frozen=True, kw_only=True):
         stream: Whether the answer is streamed. Default: `False`.
         stream_usage: Whether to request token counts at the end of a stream, in dialects where that is optional.
         cache: Marks the whole prompt for the provider's cache.
+        context_management: What to compact or clear of the conversation before the model reads it.
         extra: Fields that only their own dialect has.
 
     Example:
@@ -297,6 +299,7 @@ class Request(Struct, frozen=True, kw_only=True):
     cache_key: str | None = None
     cache_retention: str | None = None
     moderation: JSONObject | None = None
+    context_management: ContextManagement | None = None
     extra: Extra | None = None
 
     __repr__ = short_repr

@@ -22,6 +22,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.content import (
     Audio,
     CodeOutput,
+    CompactedHistory,
     File,
     HostedCall,
     HostedResult,
@@ -254,6 +255,8 @@ def _part(part: Part, texts: list[str]) -> int:  # noqa: C901, PLR0911  one for 
             return _media(source, texts)
         case HostedCall() | HostedResult():
             return TOOL_TOKENS + _hosted(part, texts)
+        case CompactedHistory():
+            return _text(part.text or part.encrypted, texts)
         case Opaque():
             return _json(part.data, texts)
 

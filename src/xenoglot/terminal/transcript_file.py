@@ -12,6 +12,7 @@ from msgspec import Struct
 from xenoglot.codec.hosted_text import words_of_hosted
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import (
+    CompactedHistory,
     File,
     HostedCall,
     HostedResult,
@@ -124,7 +125,7 @@ def _markdown(conversation: Conversation) -> Iterator[str]:
             yield f"\n{_part_text(part)}\n"
 
 
-def _part_text(part: Part) -> str:
+def _part_text(part: Part) -> str:  # noqa: PLR0911  one for each kind
     match part:
         case Text(text=text) | Refusal(text=text):
             return text.strip()
@@ -136,6 +137,8 @@ def _part_text(part: Part) -> str:
         case ToolResult(content=content, is_error=is_error):
             told = "\n".join(_part_text(one) for one in content)
             return f"{'Error' if is_error else 'Result'}:\n\n````\n{told}\n````"
+        case CompactedHistory(text=text):
+            return f"[summary of the turns before]\n\n{text or ''}".strip()
         case File(name=str(name)):
             return f"[file: {in_line(name)}]"
         case _:

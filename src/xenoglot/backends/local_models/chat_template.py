@@ -12,6 +12,7 @@ from xenoglot.backends.local_models.unsupported import report_tools, report_unsu
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.adapt_request import as_turns
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
 
@@ -74,6 +75,8 @@ class TokenizerTemplate:
         report_unsupported(request, losses)
         settings = self._settings(request, losses)
         request = as_turns(request, losses)
+        if request.context_management is not None:
+            request, losses = open_history(request, losses)
         best: tuple[RenderedPrompt, Losses, list[str]] | None = None
         for form in FORMS:
             noted = Losses()

@@ -21,6 +21,7 @@ from msgspec import Struct
 from xenoglot.codec.hosted_text import hosted_words
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.requests.assistant_turns import join_assistant_turns
+from xenoglot.codec.requests.compacted_history import open_turns, summary_of
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,
@@ -73,6 +74,8 @@ def transcribe(messages: Sequence[Message], dialect: str, losses: Losses) -> Tra
     Raises:
         WireError: the user gives something that is no text.
     """
+    if summary_of(messages) is not None:
+        messages, losses = open_turns(messages, losses)
     messages, told = join_assistant_turns(messages, losses, dialect)
     turns = [
         turn for index, message in enumerate(messages) for turn in _turns(message, f"{_WHERE}[{index}]", dialect, told)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.names import read_id
 from xenoglot.codec.responses.reasoning import unpack
+from xenoglot.dialects.messages.context_management import COMPACTION, read_block
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import plain_text
 from xenoglot.dialects.messages.hosted.decoder import CALLS, NAMES, RESULT, decode_hosted_call, decode_hosted_result
@@ -130,7 +131,7 @@ def opaque(block: JSONObject, *, answered: bool = False) -> Opaque:
 
 
 def _is_result(kind: JSON) -> bool:
-    return isinstance(kind, str) and (kind.endswith("_result") or kind == "compaction")
+    return isinstance(kind, str) and kind.endswith("_result")
 
 
 def sealed(part: Reasoning, signature: JSON) -> Reasoning:
@@ -292,6 +293,7 @@ _READERS: dict[str, Callable[[Reader], Part | None]] = {
     "thinking": _read_thinking,
     "redacted_thinking": _read_redacted,
     "tool_result": _read_tool_result,
+    COMPACTION: read_block,
 }
 """How each block is read. A reader that returns `None` leaves the block as it came."""
 

@@ -10,6 +10,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified, spell_id
 from xenoglot.codec.responses.reasoning import pack
+from xenoglot.dialects.messages.context_management import write_block
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.fast.frequent_shapes import ID_LIMIT, NAME_LIMIT, PlainWriter
 from xenoglot.dialects.messages.hosted.encoder import HostedEncoder
@@ -17,6 +18,7 @@ from xenoglot.dialects.messages.part_decoder import CONTAINER, TITLES, UNSIGNED
 from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import (
     Audio,
+    CompactedHistory,
     File,
     HostedCall,
     HostedResult,
@@ -57,6 +59,7 @@ _PLACES: dict[type[Part], str] = {
     Reasoning: "assistant",
     ToolCall: "assistant",
     ToolResult: "user",
+    CompactedHistory: "assistant",
     Image: "user",
     File: "user",
 }
@@ -105,7 +108,7 @@ class PartEncoder:
             case ToolResult():
                 return self._result(part, where)
             case _:
-                return self._medium(part, where)
+                return self._other(part, where)
 
     def _hosted(self, part: HostedCall | HostedResult, where: str) -> JSONObject | None:
         encoder = HostedEncoder(self._losses, self.blocks, home=self._home)
@@ -137,7 +140,9 @@ class PartEncoder:
         self._losses.approximated(where, "audio", "only its transcript is written")
         return self._text(Text(text=part.transcript, cache=part.cache, extra=part.extra), where)
 
-    def _medium(self, part: Image | Video | File, where: str) -> JSONObject | None:
+    def _other(self, part: Image | Video | File | CompactedHistory, where: str) -> JSONObject | None:
+        if isinstance(part, CompactedHistory):
+            return write_block(part, where, self._losses, home=self._home)
         if isinstance(part, Video):
             self._losses.dropped(where, "video", "the dialect takes no video")
             return None

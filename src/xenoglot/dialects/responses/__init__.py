@@ -11,11 +11,11 @@ from xenoglot.dialects.openai.forwarded_paths import FORWARDED_PATHS
 from xenoglot.dialects.openai.models import decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.openai.shared import FORWARD, OPERATIONS, authorize
-from xenoglot.dialects.responses.count_tokens import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.errors import decode_error
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT
 from xenoglot.dialects.responses.hosted.tools import KINDS as HOSTED
+from xenoglot.dialects.responses.request.count_tokens import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.request.decoder import decode_count, decode_request
 from xenoglot.dialects.responses.request.encoder import encode_request
 from xenoglot.dialects.responses.response import decode_response, encode_response

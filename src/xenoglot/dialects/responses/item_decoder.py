@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.compacted_history import unseal
 from xenoglot.codec.responses.reasoning import unpack
 from xenoglot.dialects.responses.client_calls import decode_client_call
 from xenoglot.dialects.responses.extras import NAME, extra_of
@@ -21,7 +22,7 @@ from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import decode_part
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Opaque, Origin, Part, Reasoning, Text, ToolCall
+from xenoglot.model.content import CompactedHistory, Extra, Opaque, Origin, Part, Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 JOINT = "\n\n"
 """What stands between the parts of a thought that is given in several."""
+
+COMPACTION = "compaction"
+"""The type of an item that stands for the turns before it (`openai/types/responses/response_compaction_item.py`)."""
 
 BODIES = {"function_call": "arguments", "custom_tool_call": "input"}
 """The kinds of calls, and where each keeps what the model wrote."""
@@ -61,8 +65,8 @@ def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Pa
     kind = reader.peek("type")
     if kind == "message" or (kind is None and "role" in reader):
         return _decode_message(reader, item)
-    if kind == "reasoning":
-        return (decode_reasoning(reader),)
+    if kind in ("reasoning", COMPACTION):
+        return (decode_reasoning(reader) if kind == "reasoning" else _decode_compaction(reader),)
     if isinstance(kind, str) and kind in BODIES:
         return (_decode_call(reader, kind, answer_id),)
     if not isinstance(kind, str):
@@ -182,6 +186,20 @@ def _sealed(part: Reasoning, reader: Reader, form: JSONObject) -> Reasoning:
         sealed = replace(part, encrypted=seal.encrypted, signature=seal.signature, redacted=bare)
         part = replace(sealed, origin=seal.origin)
     return replace(part, extra=extra_of(reader, form))
+
+
+def _decode_compaction(reader: Reader) -> CompactedHistory:
+    """Return the summary in a compaction item: encrypted by a server, or packed by us."""
+    mark = take_mark(reader)
+    item_id = mark.pop("id", None)
+    form: JSONObject = {"item": mark}
+    encrypted = reader.need("encrypted_content", str)
+    part = unseal(encrypted, reader.at("encrypted_content"))
+    if part is None:
+        part = CompactedHistory(encrypted=encrypted, origin=Origin(dialect=NAME))
+    else:
+        form["encrypted_content"] = encrypted
+    return replace(part, replaces="answers", id=item_id, extra=extra_of(reader, form))
 
 
 def _take_texts(reader: Reader, key: str, kind: str, form: JSONObject) -> list[str] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.compacted_history import is_of, seal
 from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.requests.names import fit
 from xenoglot.codec.responses.reasoning import pack
@@ -20,11 +21,12 @@ from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT, NO_ARGUMENTS
 from xenoglot.dialects.responses.hosted.decoder import CODE, FILES, IMAGE, MCP, WEB
 from xenoglot.dialects.responses.hosted.encoder import encode_hosted, grouped, is_result_of
-from xenoglot.dialects.responses.item_decoder import BODIES, JOINT
+from xenoglot.dialects.responses.item_decoder import BODIES, COMPACTION, JOINT
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import encode_said
 from xenoglot.model.content import (
     Audio,
+    CompactedHistory,
     Extra,
     File,
     HostedCall,
@@ -57,6 +59,7 @@ PREFIXES = {
     MCP: "mcp",
     IMAGE: "ig",
     **{call: kind.prefix for call, kind in CALLS.items()},
+    COMPACTION: "cmp",
 }
 """How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""
 
@@ -103,7 +106,8 @@ def encode_item(  # noqa: PLR0913  what an item is made of
     if item is not None and not _is_own(parts[0]):
         kind = item["type"]
         status = "incomplete" if cut else "completed"
-        item = {"type": kind, "id": item_id(kind, answer_id, place), "status": status, **item}
+        state = {} if kind == COMPACTION else {"status": status}
+        item = {"type": kind, "id": item_id(kind, answer_id, place), **state, **item}
     return item
 
 
@@ -136,6 +140,8 @@ class ItemEncoder:
                 return None
             case HostedCall() | HostedResult():
                 return encode_hosted(parts, wheres, self._losses)
+            case CompactedHistory():
+                return self._compaction(part, where)
             case Opaque() if not _is_said(part):
                 return part.data  # type: ignore[no-any-return]
             case Image() if self._answer and is_generated(part):
@@ -233,6 +239,22 @@ class ItemEncoder:
         if content is not None:
             item["content"] = content
         return {**item, **self._seal(part, form, where), **own}
+
+    def _compaction(self, part: CompactedHistory, where: str) -> JSONObject:
+        form, own, mark = _form(part), own_fields(part.extra, where, self._losses), self._mark(part)
+        item: JSONObject = {"type": COMPACTION}
+        if mark and part.id is not None:
+            item["id"] = part.id
+        if "status" in mark:
+            item["status"] = mark["status"]
+        if part.cache is not None:
+            self._losses.dropped(where, "cache", "a compaction takes no cache mark")
+        if "encrypted_content" in form:
+            return {**item, "encrypted_content": form["encrypted_content"], **own}
+        if is_of(part, NAME) and part.encrypted is not None:
+            return {**item, "encrypted_content": part.encrypted, **own}
+        self._losses.emulated(where, "seal", "the summary is packed into `encrypted_content`, to come back")
+        return {**item, "encrypted_content": seal(part), **own}
 
     def _seal(self, part: Reasoning, form: JSONObject, where: str) -> JSONObject:
         if "encrypted_content" in form:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.adapt_request import as_turns
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.engine.decoding.text_output import ParsedTextStage, PlainTextStage
 from xenoglot.engine.decoding.tool_calls import ToolCallStage
 from xenoglot.engine.extras import demanded_format
@@ -88,6 +89,8 @@ class PromptPlanner:
             losses.dropped("$.sampling", "logprobs", HELD)
         _note_thinking(request, manner, constraint, losses)
         silent = wanted is False or (bool(constraint.branches) and manner.thoughts is not None)
+        if request.context_management is not None:
+            request, losses = open_history(request, losses)
         try:
             said, tools = _said(as_turns(request, losses), constraint, losses), functions(constraint.told)
             check_size([*said, *tools], facts.context)

@@ -188,7 +188,6 @@ def _reasoning_item(part: Reasoning) -> tuple[JSON, ...]:
             "Patch (delete_file) of a\n",
         ),
         ({"type": "mcp_approval_response", "approve": False}, "Not approved."),
-        ({"type": "compaction", "encrypted_content": "e"}, None),
         ({"type": "x_new", "x": 1}, None),
     ],
 )

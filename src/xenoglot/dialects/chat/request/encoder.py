@@ -8,6 +8,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import left
 from xenoglot.codec.requests.adapt_request import as_turns, fold_system
 from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.codec.requests.custom_tools import wrap_custom
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.dialects.chat.extras import NAME, own_fields
@@ -39,6 +40,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     home = came_from(request, NAME)
     request = as_turns(request, losses)
+    if request.context_management is not None:
+        request, losses = open_history(request, losses)
     crossing = EncodeContext(losses, target, home)
     if not crossing.takes(target.custom_tools):  # most servers answer a tool of another type with a 400 (pitfall-62)
         request = wrap_custom(request, losses)

@@ -15,6 +15,7 @@ from xenoglot.dialects.gemini.signatures import APART, is_base64, is_own, signat
 from xenoglot.dialects.gemini.tool_calls import args_of, response_of
 from xenoglot.model.content import (
     Audio,
+    CompactedHistory,
     File,
     HostedCall,
     HostedResult,
@@ -113,8 +114,10 @@ class PartEncoder:
                 return self._opaque(part, where)
             case Image() | File() | Audio() | Video():
                 return self._medium(part, where)
-            case ToolResult():
-                return None  # written by itself: it may make several
+            case ToolResult() | CompactedHistory():  # a result is written by itself: it may make several
+                if isinstance(part, CompactedHistory):
+                    self._losses.dropped(where, "compaction", "a turn of the dialect holds none")
+                return None
 
     def _hosted(self, part: HostedCall | HostedResult, where: str) -> JSONObject | None:
         if self._target is None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import as_turns
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.parts.encoder import PartEncoder
@@ -48,6 +49,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     if request.previous is not None and not home:
         raise stateless(request)
     request = as_turns(request, losses)
+    if request.context_management is not None:
+        request, losses = open_history(request, losses)
     crossing = EncodeContext(losses, target, home)
     form = form_of(request.extra, NAME)
     parts = PartEncoder(losses, home=home, target=target)

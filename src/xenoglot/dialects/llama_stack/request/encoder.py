@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields
 from xenoglot.dialects.llama_stack.request.fields import REQUEST
@@ -29,9 +30,11 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         WireError: something cannot be asked of the server at all: several answers, or a conversation that it keeps.
     """
     home = came_from(request, NAME)
-    crossing = EncodeContext(losses, target, home)
     refuse_unsayable(request)
     request = as_turns(request, losses)
+    if request.context_management is not None:
+        request, losses = open_history(request, losses)
+    crossing = EncodeContext(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     turns, joined = turns_for(request.messages, crossing, NAME)
     body: JSONObject = {"model_id": request.model, "messages": MessageEncoder(joined).encode(turns)}

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.client_tools import CLIENT_TOOLS, decode_client_tool
+from xenoglot.dialects.messages.context_management import COMPACTION, resumed, with_compaction
 from xenoglot.dialects.messages.extras import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import STRING, plain_message, plain_tool
 from xenoglot.dialects.messages.hosted.tools import (
@@ -25,7 +26,7 @@ from xenoglot.dialects.messages.part_decoder import BILLING_HEADER, decode_parts
 from xenoglot.dialects.messages.request.fields import REQUEST, SAMPLING
 from xenoglot.dialects.messages.toolsets import TOOLSETS, decode_members
 from xenoglot.errors import FailureError, WireError
-from xenoglot.model.content import Extra, Opaque, Part, Text
+from xenoglot.model.content import CompactedHistory, Extra, Opaque, Part, Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import (
     LEAST_BUDGET,
@@ -91,7 +92,8 @@ def _decode(reader: Reader) -> Request:
         _refuse_threads(reader)
     form: JSONObject = {}
     model = reader.need("model", str)
-    messages = (*(_take_system(reader) if "system" in left else ()), *_take_messages(reader))
+    summaries: list[Part] = []
+    messages = (*(_take_system(reader) if "system" in left else ()), *_take_messages(reader, summaries))
     choice, parallel = _take_tool_choice(reader) if "tool_choice" in left else (None, None)
     thinking, output = (None, None) if _THINKING.isdisjoint(left) else _take_thinking_and_output(reader, form)
     tools = _take_tools(reader, form) if "tools" in left else ()
@@ -113,7 +115,10 @@ def _decode(reader: Reader) -> Request:
         user=_take_user(reader, form) if "metadata" in left else None,
         extra=Extra(dialect=NAME, fields=left, form=form),
     )
-    return replace(request, **others) if others else request
+    request = replace(request, **others) if others else request
+    if COMPACTION in left:
+        request = with_compaction(reader, request)
+    return resumed(request) if summaries else request
 
 
 def _refuse_threads(reader: Reader) -> None:
@@ -179,17 +184,18 @@ def _spelling(content: JSON, *, inline: bool) -> Extra | None:
     return Extra(dialect=NAME, form=form) if form else None
 
 
-def _take_messages(reader: Reader) -> list[Message]:
+def _take_messages(reader: Reader, summaries: list[Part]) -> list[Message]:
+    """Take the turns; `summaries` gets the compaction blocks in them."""
     items = reader.need("messages", list)
     if not items:
         raise WireError(reader.at("messages"), "at least one message is required")
     return [
-        plain_message(item) or _decode_message(item, f"{reader.path}.messages[{index}]")
+        plain_message(item) or _decode_message(item, f"{reader.path}.messages[{index}]", summaries)
         for index, item in enumerate(items)
     ]
 
 
-def _decode_message(value: JSON, path: str) -> Message:
+def _decode_message(value: JSON, path: str, summaries: list[Part]) -> Message:
     reader = Reader(value, path)
     role = ROLES.get(reader.need("role", str))
     if role is None:
@@ -202,7 +208,9 @@ def _decode_message(value: JSON, path: str) -> Message:
     if content is None:
         return Message(role=role, extra=reader.extra(NAME, content="missing", **form))
     decode = _system_parts if role == "system" else decode_parts
-    return Message(role=role, content=decode(content, reader.at("content")), extra=reader.extra(NAME, **form))
+    parts = decode(content, reader.at("content"))
+    summaries += [part for part in parts if type(part) is CompactedHistory]
+    return Message(role=role, content=parts, extra=reader.extra(NAME, **form))
 
 
 def _decode_entry(reader: Reader) -> Sequence[RequestTool]:

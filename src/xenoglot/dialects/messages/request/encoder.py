@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from xenoglot.codec.frequent_shapes import silent
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import JSON_ONLY, as_turns
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.schemas import closed
+from xenoglot.dialects.messages.context_management import encode_compaction
 from xenoglot.dialects.messages.extras import NAME, with_rest, with_said
 from xenoglot.dialects.messages.hosted.tools import encode_servers
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
@@ -50,7 +52,10 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
     if request.previous is not None:
         raise stateless(request)
-    return _RequestEncoder(as_turns(request, losses), losses, target).body()
+    request = as_turns(request, losses)
+    if request.context_management is not None:
+        request, losses = open_history(request, losses, NAME)
+    return _RequestEncoder(request, losses, target).body()
 
 
 class _RequestEncoder:
@@ -200,6 +205,8 @@ class _RequestEncoder:
         if request.user is not None:
             body["metadata"] = {"user_id": request.user}
         REQUEST.write(request, body, self._form, self._context)
+        if request.context_management is not None:
+            body.update(encode_compaction(request, self._losses))
 
 
 def _is_head(message: Message) -> bool:

@@ -11,6 +11,7 @@ from xenoglot.codec.fields import STATELESS, Field, Fields, FieldTexts, by_hand,
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.codec.requests.encode_context import EncodeContext, write_max_tokens
+from xenoglot.dialects.messages.context_management import encode_management, take_management
 from xenoglot.dialects.messages.extras import NAME, encode_cache, take_cache
 from xenoglot.model.content import CacheMark
 from xenoglot.model.json import JSON, JSONObject
@@ -139,6 +140,14 @@ REQUEST: Final = Fields(
             write=lambda tier, _form, _context: "fast" if tier == "fast" else None,
             values="fast",
         ),
+        Field(
+            "context_management",
+            "context_management",
+            read=take_management,
+            write=encode_management,
+            values="object with `edits`",
+        ),
+        by_hand("context_management", "compaction", values="object"),
         Field("cache", "cache_control", read=_take_mark, write=_write_cache, values="object"),
         "sampling",
         "prompt",

@@ -14,7 +14,7 @@ from xenoglot.dialects.messages.hosted.decoder import CALLS
 from xenoglot.dialects.messages.part_decoder import decode_citation, decode_part, opaque, sealed
 from xenoglot.dialects.messages.tool_arguments import arguments_of
 from xenoglot.errors import WireError
-from xenoglot.model.content import HostedCall, Opaque, Origin, Part, Reasoning, Text, ToolCall
+from xenoglot.model.content import CompactedHistory, HostedCall, Opaque, Origin, Part, Reasoning, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     BlockEnded,
@@ -136,7 +136,7 @@ class BlockDecoder:
             case ToolCall() | HostedCall(), "input_json_delta":
                 self._pieces.append(delta.need("partial_json", str))
                 events = (ArgumentsDelta(text=self._pieces[-1]),) if self._pieces[-1] else ()
-            case Opaque(), _:
+            case ((Opaque() | CompactedHistory()), _):
                 return self._note(kind, delta, data)
             case _, "text_delta":  # held to the end: it must not be lost, nor grow another block (pitfall-96)
                 self._stray.append(delta.need("text", str))
@@ -146,10 +146,11 @@ class BlockDecoder:
 
     def _note(self, kind: str | None, delta: Reader, data: JSONObject) -> Sequence[Event]:
         """Remember the growth of a block that only this dialect understands, and carry it."""
+        if kind == "compaction_delta":
+            self._content = {**self._content, **delta.rest()}
+            return ()
         if kind == "input_json_delta":
             self._pieces.append(delta.need("partial_json", str))
-        elif kind == "compaction_delta":
-            self._content = {**self._content, **delta.rest()}
         return (_carried(data),)
 
     def end(self) -> Sequence[Event]:
@@ -167,6 +168,9 @@ class BlockDecoder:
                 return (ArgumentsDelta(text=text), BlockEnded())
             case Opaque():
                 return (BlockEnded(part=self._whole()),)
+            case CompactedHistory() as header:
+                part = decode_part(self._content, "$.content_block")
+                return (BlockEnded(part=None if part == header else part),)
             case Reasoning(redacted=False) as header:
                 whole = sealed(replace(header, text="".join(self._pieces), origin=None), self._signature)
                 return (BlockEnded(part=None if whole.origin == header.origin else whole),)

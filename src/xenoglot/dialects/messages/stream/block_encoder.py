@@ -11,7 +11,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.hosted.decoder import CALLS
 from xenoglot.dialects.messages.part_encoder import SUMMARY_BREAK, PartEncoder
-from xenoglot.model.content import Audio, HostedCall, Part, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, CompactedHistory, HostedCall, Part, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     AudioDelta,
@@ -123,6 +123,10 @@ class BlockEncoder:
             case {"type": "thinking", "thinking": text}:
                 content |= {"thinking": "", "signature": ""}
                 return str(text)
+            case {"type": "compaction"}:
+                content |= {"content": None}
+                content.pop("encrypted_content", None)
+                return ""
             case {"type": "tool_use"} if isinstance(part, ToolCall):
                 content["input"] = {}
                 return self._arguments(part.arguments, FREE_TEXT[0])
@@ -211,6 +215,8 @@ class BlockEncoder:
         last = [*self._unsaid(part if whole is None else whole)]
         if self._is_free_text:
             last += self.write(FREE_TEXT[1])
+        if isinstance(part, CompactedHistory):
+            last.append(self._compacted(whole if isinstance(whole, CompactedHistory) else part))
         if isinstance(part, Reasoning) and not self._signed:
             last += self._seal(whole if isinstance(whole, Reasoning) else part)
         last.append(wire_event({"type": "content_block_stop", "index": self._count}))
@@ -247,6 +253,12 @@ class BlockEncoder:
 
     def _delta(self, delta: JSONObject) -> ServerSentEvent:
         return wire_event({"type": "content_block_delta", "index": self._count, "delta": delta})
+
+    def _compacted(self, part: CompactedHistory) -> ServerSentEvent:
+        """Return the one delta of a compaction block."""
+        block = self._parts.block(part, self._where, "assistant") or {}
+        told: JSONObject = {key: block[key] for key in ("content", "encrypted_content") if key in block}
+        return self._delta({"type": "compaction_delta", **told})
 
     def _sign(self, part: Reasoning) -> Sequence[ServerSentEvent]:
         """Write a seal at once if it is the dialect's own; another's is wrapped when all of it is known."""

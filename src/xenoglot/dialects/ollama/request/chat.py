@@ -10,6 +10,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.adapt_request import as_turns
 from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from
 from xenoglot.dialects.ollama.extras import CHAT, extra_of, own_fields
 from xenoglot.dialects.ollama.request.message_decoder import decode_messages
@@ -48,6 +49,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     home = came_from(request, CHAT.name)
     request = as_turns(request, losses)
+    if request.context_management is not None:
+        request, losses = open_history(request, losses)
     crossing = EncodeContext(losses, target, home)
     form, own = form_of(request.extra, CHAT.name), own_fields(request.extra, "$", losses, CHAT.name)
     body: JSONObject = {"model": request.model}

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from xenoglot.codec.reader import Reader, expected, leave
 from xenoglot.dialects.openai.options import EFFORTS
 from xenoglot.dialects.responses.client_calls import with_names_apart
+from xenoglot.dialects.responses.context_management import managed
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.request.fields import REASONING, REQUEST, SAMPLING, TEXT
 from xenoglot.dialects.responses.request.input_decoder import InputDecoder
@@ -81,6 +82,8 @@ def _decode(reader: Reader, model: str) -> Request:
         extra=Extra(dialect=NAME, fields=left, form=form),
     )
     request = with_names_apart(replace(request, **others) if others else request)
+    if turns.resumes or turns.trigger is not None:
+        request = managed(request, turns.trigger, resumes=turns.resumes)
     return _updated(request, turns.updates) if turns.updates else request
 
 

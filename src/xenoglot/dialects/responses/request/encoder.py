@@ -10,8 +10,10 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import left
 from xenoglot.codec.requests.adapt_request import as_turns, fold_system
 from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, extended, stateless
 from xenoglot.dialects.responses.client_calls import output_of
+from xenoglot.dialects.responses.context_management import triggers
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.reasoning_effort import encode_thinking, is_wanted
 from xenoglot.dialects.responses.request.decoder import ENCRYPTED, LOGPROBS
@@ -43,6 +45,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
     home = came_from(request, NAME)
     request = as_turns(request, losses)
+    if request.context_management is not None:
+        request, losses = open_history(request, losses, NAME)
     crossing = EncodeContext(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     body: JSONObject = {"model": request.model, **_turns(request, form, crossing)}
@@ -67,7 +71,7 @@ def _turns(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONO
     _note_prefill(request, crossing)
     first = 0 if instructions is None else 1
     turns, joined = turns_for(messages, crossing, NAME)
-    items = InputEncoder(joined).encode(turns, first)
+    items = InputEncoder(joined).encode(turns, first) + triggers(request, crossing.losses)
     if not crossing.home:
         return {**fields, "input": items}
     items += form.get("behind", ())

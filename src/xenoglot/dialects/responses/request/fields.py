@@ -12,6 +12,7 @@ from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
 from xenoglot.dialects.openai.options import EFFORTS, encode_format, options, take_format
 from xenoglot.dialects.openai.sampling import TEXTS, numbers
+from xenoglot.dialects.responses.context_management import encode_management, take_management
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
@@ -101,6 +102,13 @@ REQUEST: Final = Fields(
         by_hand("stream", "stream", values="boolean"),
         NestedFields("text", TEXT),
         Field("previous", "previous_response_id", read=take_previous),
+        Field(
+            "context_management",
+            "context_management",
+            read=take_management,
+            write=encode_management,
+            values="list of objects with `compact_threshold`",
+        ),
         *options(NAME, "safety_identifier"),
         "sampling",
         "prompt",

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.call_ids import MessageHistory
 from xenoglot.dialects.responses.client_calls import CALLS, OUTPUTS, decode_client_output
+from xenoglot.dialects.responses.context_management import TRIGGER, decode_trigger
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.fast.frequent_shapes import TOOL_ERROR, plain_message, plain_said
-from xenoglot.dialects.responses.item_decoder import decode_item, take_content, take_mark
+from xenoglot.dialects.responses.item_decoder import COMPACTION, decode_item, take_content, take_mark
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.parts import decode_part
 from xenoglot.dialects.responses.tools import decode_tools
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.content import Part
+    from xenoglot.model.context import Compact
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Role
 
@@ -42,7 +44,7 @@ _CLIENTS = frozenset(
         *OUTPUTS,
         "item_reference",
         "mcp_approval_response",
-        "compaction_trigger",
+        TRIGGER,
         "configuration_update",
         "additional_tools",
         "agent_message",
@@ -52,13 +54,30 @@ _CLIENTS = frozenset(
 
 
 class InputDecoder:
-    """Decodes the items of one request. `tools` and `updates` are changes that items of the input make to it."""
+    """Decodes the items of one request. `tools` and `updates` are changes that items of the input make to it.
 
-    __slots__ = ("_before", "_called", "_hosted", "_ids", "_parts", "_spoke", "_turns", "tools", "updates")
+    `trigger` is the wish of the last item to compact the input, `resumes` whether there is a compaction in it.
+    """
+
+    __slots__ = (
+        "_before",
+        "_called",
+        "_hosted",
+        "_ids",
+        "_parts",
+        "_spoke",
+        "_turns",
+        "resumes",
+        "tools",
+        "trigger",
+        "updates",
+    )
 
     def __init__(self) -> None:
         self.tools: list[RequestTool] = []
         self.updates: list[Reader] = []
+        self.trigger: Compact | None = None
+        self.resumes = False
         self._turns = MessageHistory()
         self._parts: list[Part] = []  # of the model's turn that is not over
         self._spoke = self._called = False  # whether there are words in it, and calls
@@ -73,7 +92,11 @@ class InputDecoder:
             WireError: an item is of no type, or lacks what its type needs.
         """
         for index, item in enumerate(items):
-            if not self._plain(item):
+            if self._plain(item):
+                continue
+            if index + 1 == len(items) and isinstance(item, dict) and item.get("type") == TRIGGER:
+                self.trigger = decode_trigger(item, f"{path}[{index}]")
+            else:
                 self._item(Reader(item, f"{path}[{index}]"), item)
         self._end_turn()
         return tuple(self._turns.messages), self._before
@@ -137,6 +160,7 @@ class InputDecoder:
         if kind in ("message", "reasoning") and self._spoke and not self._called:
             self._end_turn()  # words after words: another turn, or they would be glued together
         self._spoke = self._spoke or kind == "message"
+        self.resumes = self.resumes or kind == COMPACTION
         self._called = self._called or any(isinstance(part, ToolCall) for part in parts)
         self._parts += parts
 

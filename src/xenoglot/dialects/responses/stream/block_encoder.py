@@ -16,7 +16,18 @@ from xenoglot.dialects.responses.output_text import encode_annotation, encode_lo
 from xenoglot.dialects.responses.parts import encode_said
 from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder, missing
 from xenoglot.dialects.responses.stream.event_writer import DeltaTemplate
-from xenoglot.model.content import HostedCall, HostedResult, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import (
+    CompactedHistory,
+    HostedCall,
+    HostedResult,
+    Opaque,
+    Origin,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from xenoglot.model.events import ArgumentsDelta, CitationDelta, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
@@ -332,6 +343,14 @@ class ReasoningBlock(Block):
         ]
 
 
+class CompactionBlock(Block):
+    """A `CompactedHistory`: a separate item, complete at its end."""
+
+    def begin(self) -> list[ServerSentEvent]:
+        """Return the event for the start of the summary."""
+        return [self.place.event("compaction.compacting")]
+
+
 def contents_of(part: Part, where: str, losses: Losses) -> list[JSONObject]:
     """Return the contents of a message that `part` is: one, or none where it cannot be said or the item had none."""
     if isinstance(part, Opaque) and part.dialect == NAME:
@@ -351,7 +370,7 @@ def is_content(part: Part) -> bool:
     """Whether `part` is a content of a message, if anything; any other is an item of its own."""
     if isinstance(part, Opaque) and part.dialect == NAME:
         return is_message(part)
-    items = (Reasoning, ToolCall, ToolResult, HostedCall, HostedResult)
+    items = (Reasoning, ToolCall, ToolResult, HostedCall, HostedResult, CompactedHistory)
     return not (isinstance(part, items) or is_generated(part))
 
 
@@ -364,6 +383,8 @@ def unsaid(part: Part) -> Part:
             return replace(part, text="", logprobs=())
         case ToolCall() | HostedCall():
             return replace(part, arguments="")
+        case CompactedHistory():
+            return replace(part, text=None, encrypted="", signature=None, origin=Origin(dialect=NAME))
         case Reasoning():
             return replace(part, text=None, summary=(), signature=None, encrypted=None, redacted=False)
         case _:

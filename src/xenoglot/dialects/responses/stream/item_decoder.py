@@ -13,11 +13,11 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.responses.client_calls import CALLS, opened_call
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.hosted.decoder import KINDS, LISTING, MCP, unfinished
-from xenoglot.dialects.responses.item_decoder import BODIES, JOINT, decode_item
+from xenoglot.dialects.responses.item_decoder import BODIES, COMPACTION, JOINT, decode_item
 from xenoglot.dialects.responses.output_text import decode_annotation, decode_logprobs
 from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder
 from xenoglot.errors import WireError
-from xenoglot.model.content import HostedCall, Inline, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import CompactedHistory, HostedCall, Inline, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     CitationDelta,
@@ -152,7 +152,7 @@ class ItemDecoder:
             return []
         opened = opened_call(self._item) if isinstance(self.kind, str) and self.kind in CALLS else None
         (header,) = self._decoded(self._item) if opened is None else (opened,)
-        if type(header) is Opaque or isinstance(header, (ToolCall, HostedCall, Reasoning)):
+        if type(header) is Opaque or isinstance(header, (ToolCall, HostedCall, Reasoning, CompactedHistory)):
             self._block = BlockDecoder(header)
             return self._block.begin()
         return []
@@ -175,6 +175,8 @@ class ItemDecoder:
             events = self._grow_hosted(event, what, step)
         elif self.kind == LISTING and what == LISTING:
             events = []  # told again by whoever writes the item
+        elif self.kind == COMPACTION and what == "compaction" and step == "compacting":
+            events = [Ping()]  # it says that the summary is being written, and nothing of it
         if events is None:
             return [OpaqueDelta(dialect=NAME, data=data, name=kind)]
         unknown = [key for key, value in event.rest().items() if key not in _ENVELOPE and value is not None]
@@ -382,6 +384,8 @@ def _unspoken(item: JSONObject) -> JSONObject:
     elif kind in _HOSTED:
         known = not any(isinstance(part, Opaque) for part in decode_item(item, "$", ""))
         return unfinished(bare) if known else item
+    elif kind == COMPACTION:
+        bare["encrypted_content"] = ""
     elif kind != "message" and not (isinstance(kind, str) and kind in CALLS):
         return item
     return bare

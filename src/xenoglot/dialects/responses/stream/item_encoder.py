@@ -13,12 +13,13 @@ from xenoglot.dialects.responses.client_calls import call_kind
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.hosted.decoder import IMAGE, KINDS
 from xenoglot.dialects.responses.hosted.encoder import has_result, is_result_of, item_type, paired
-from xenoglot.dialects.responses.item_decoder import BODIES
+from xenoglot.dialects.responses.item_decoder import BODIES, COMPACTION
 from xenoglot.dialects.responses.item_encoder import begins_item, encode_item
 from xenoglot.dialects.responses.response import WHERE
 from xenoglot.dialects.responses.stream.block_encoder import (
     Block,
     CallBlock,
+    CompactionBlock,
     ContentBlock,
     ImageBlock,
     ItemContext,
@@ -29,7 +30,7 @@ from xenoglot.dialects.responses.stream.block_encoder import (
     unsaid,
 )
 from xenoglot.dialects.responses.stream.hosted_block import HostedBlock, ended
-from xenoglot.model.content import HostedCall, HostedResult, Image, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import CompactedHistory, HostedCall, HostedResult, Image, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
     from xenoglot.codec.framing.sse import ServerSentEvent
@@ -242,6 +243,8 @@ class ItemStreamEncoder:
                 return ImageBlock(part, place, where)
             case HostedCall():
                 return HostedBlock(part, item_type(part), place, where)
+            case CompactedHistory():
+                return CompactionBlock(part, place, where)
             case _ if is_content(part):
                 return ContentBlock(part, place, where)
             case _:
@@ -275,6 +278,8 @@ def _opening(item: JSONObject) -> JSONObject:
             bare["result"] = None
         case "tool_search_call":
             bare["arguments"] = {}
+        case kind if kind == COMPACTION:
+            bare["encrypted_content"] = ""
         case kind if kind in KINDS:
             pass  # a call says nothing yet
         case "shell_call":

@@ -2,7 +2,7 @@
 
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
-from xenoglot.dialects.responses.count_tokens import decode_counted, encode_count, encode_count_request
+from xenoglot.dialects.responses.request.count_tokens import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.request.decoder import decode_count
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request
