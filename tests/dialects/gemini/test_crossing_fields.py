@@ -85,7 +85,7 @@ def test_videos_go_home(case: str) -> None:
     assert crossed("gemini", Losses(), contents=contents)["contents"] == contents
 
 
-@pytest.mark.parametrize("tool", ["googleSearch", "codeExecution", "urlContext", "googleMaps", "computerUse"])
+@pytest.mark.parametrize("tool", ["googleSearch", "codeExecution", "urlContext", "googleMaps"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_tools_that_only_google_runs_are_refused_by_name_findings_b4(name: str, tool: str) -> None:
     with pytest.raises(WireError, match=f"`{tool}`"):

@@ -13,18 +13,20 @@ from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespaces_of
+from xenoglot.dialects.gemini.computer_use import KIND as COMPUTER_USE
+from xenoglot.dialects.gemini.computer_use import predefined_functions
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.dialects.gemini.parts.encoder import PartEncoder
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Request
+    from xenoglot.model.request import ProviderDefinition, Request
 
 _FUNCTIONS = "functionDeclarations"
 _CONFIG = "toolConfig"
@@ -47,17 +49,50 @@ def take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
     layout: list[list[JSON]] = []
     if reader.peek("tools") == []:
         form["tools"] = "empty"
-    for entry in reader.objects("tools"):
+    entries = list(reader.objects("tools"))
+    declared = _declared(entries) if any(COMPUTER_USE in entry for entry in entries) else frozenset()
+    for entry in entries:
         path = entry.at(_FUNCTIONS)
         functions = (entry.take_if(_FUNCTIONS, list) or []) if entry.peek(_FUNCTIONS) else []
         tools += [_decode_function(Reader(item, f"{path}[{index}]")) for index, item in enumerate(functions)]
         beside = bool(entry.rest()) or not functions
         if beside:
-            tools.append(Opaque(dialect=NAME, data=entry.rest()))
+            predefined = predefined_functions(entry.rest(), declared)
+            declared |= {tool.name for tool in predefined}
+            tools += predefined or [Opaque(dialect=NAME, data=entry.rest())]
         layout.append([len(functions), beside])
-    if layout != _usual(tools):
+    if layout != _usual(_written(tools)):
         form["layout"] = layout
     return tuple(tools)
+
+
+def _declared(entries: Iterable[Reader]) -> frozenset[str]:
+    """Return the names of the functions that the client declares itself."""
+    listed = (entry.peek(_FUNCTIONS) for entry in entries)
+    functions = [function for found in listed if isinstance(found, list) for function in found]
+    names = (function.get("name") for function in functions if isinstance(function, dict))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def _written(tools: Sequence[RequestTool]) -> list[RequestTool]:
+    """Return the tools, of those with one definition the first: they are written as one."""
+    kept: list[RequestTool] = []
+    before: ProviderDefinition | None = None
+    for tool in tools:
+        definition = tool.definition if isinstance(tool, Tool) else None
+        if definition is None or definition is not before:
+            kept.append(tool)
+        before = definition
+    return kept
+
+
+def _is_beside(tool: RequestTool) -> bool:
+    """Whether a tool is written next to the functions of an entry."""
+    return not isinstance(tool, Tool) or _is_predefined(tool)
+
+
+def _is_predefined(tool: Tool) -> bool:
+    return tool.definition is not None and tool.definition.dialect == NAME
 
 
 def _decode_function(reader: Reader) -> Tool:
@@ -78,7 +113,7 @@ def _usual(tools: Sequence[RequestTool]) -> list[list[JSON]]:
     """Return the layout of tools that nobody laid out: functions that follow each other stand together."""
     layout: list[list[JSON]] = []
     for tool in tools:
-        if isinstance(tool, Opaque):
+        if _is_beside(tool):
             layout.append([0, True])
         elif layout and not layout[-1][1]:
             layout[-1][0] += 1
@@ -91,9 +126,14 @@ def encode_tools(request: Request, parts: PartEncoder, crossing: EncodeContext) 
     """Return the tools."""
     known: list[RequestTool] = []
     encoded: list[JSONObject] = []
+    before: ProviderDefinition | None = None
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
-        if isinstance(tool, Tool):
+        if isinstance(tool, Tool) and tool.definition is not None and _is_predefined(tool):
+            if tool.definition is not before:
+                encoded.append(tool.definition.fields)
+                known.append(tool)
+        elif isinstance(tool, Tool):
             encoded.append(_encode_function(tool, where, parts, crossing))
             known.append(tool)
         elif isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
@@ -101,9 +141,10 @@ def encode_tools(request: Request, parts: PartEncoder, crossing: EncodeContext) 
             known.append(tool)
         else:
             crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
+        before = tool.definition if isinstance(tool, Tool) else None
     layout = form_of(request.extra, NAME).get("layout", [])
     if [flag for count, beside in layout for flag in [*[False] * count, *[True] * beside]] != [
-        isinstance(tool, Opaque) for tool in known
+        _is_beside(tool) for tool in known
     ]:
         layout = _usual(known)
     return _laid_out(encoded, layout)
