@@ -19,7 +19,7 @@ from tests.tools.mcp.test_tools import Http
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.queries import RequestFilter
 from xenoglot.store.sqlite import SQLite
-from xenoglot.testing import RequestMatcher, Respond, ScriptRule, Upstream, answers
+from xenoglot.testing import Hang, RequestMatcher, Respond, ScriptRule, Upstream, answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -312,3 +312,18 @@ def test_all_rounds_are_one_request_in_the_ledger(model: Upstream, search: Upstr
 
     (row,) = asyncio.run(stored())
     assert (row.input, row.output, row.tries) == (14, 6, 2)
+
+
+def test_a_client_that_disconnects_ends_the_search(model: Upstream) -> None:
+    asked = {"model": "m", "max_tokens": 9, "messages": ASKED, "tools": [MESSAGES_SEARCH], "stream": True}
+    fast: JSONObject = {"port": 0, "drain_seconds": 0.0, "ping_interval": 0.05}
+    with Upstream((Hang(),)) as silent, DialectGateway(model, tools=searching(silent), server=fast) as running:
+        with httpx2.stream("POST", f"{running.url}/v1/messages", json=asked, timeout=TIMEOUT) as answer:
+            lines = answer.iter_lines()
+            searched = next(line for line in lines if "server_tool_use" in line)
+            assert next(line for line in lines if line == "event: ping")
+            silent.wait(lambda: len(silent.requests) == 1)
+            assert silent.connections[0].closed is None
+        silent.wait(lambda: silent.connections[0].closed is not None)
+        assert httpx2.get(f"{running.url}/health", timeout=TIMEOUT).status_code == 200
+    assert '"name":"web_search"' in searched
