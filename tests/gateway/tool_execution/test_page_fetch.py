@@ -118,7 +118,8 @@ async def test_s12_a_redirect_to_this_machine_is_not_followed(
     ("url", "error"),
     [
         pytest.param("", "invalid_tool_input", id="none"),
-        pytest.param("http://pages.example/", "url_not_allowed", id="no-tls"),
+        pytest.param("http://127.0.0.1/", "url_not_allowed", id="no-tls"),
+        pytest.param("ftp://pages.example/", "url_not_allowed", id="other-scheme"),
         pytest.param("https://127.0.0.1/", "url_not_allowed", id="loopback"),
         pytest.param("https://[::1]/", "url_not_allowed", id="loopback-6"),
         pytest.param("https://metadata.google.internal/", "url_not_allowed", id="internal"),
@@ -174,3 +175,16 @@ async def test_faults_of_a_page_are_outcomes(
 async def test_a_page_that_is_silent_is_given_up(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
     async with executor_of(authority, monkeypatch, ScriptRule(steps=(Hang(),)), seconds=0.3) as (executor, _, url):
         assert (await executor.run(use_of(f"{url}/a"))).error == "url_not_accessible"
+
+
+@pytest.mark.parametrize(
+    "context", ["see {host}/a for more", "see http://{host}/a", "see https://{host}/a/ .", "<https://{host}/a>"]
+)
+async def test_a_url_may_be_named_in_several_ways(
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, context: str
+) -> None:
+    async with executor_of(authority, monkeypatch, page("/a", b"plain", TEXT)) as (executor, _, url):
+        host = url.removeprefix("https://")
+        for named in (url, f"http://{host}"):
+            outcome = await executor.run(use_of(f"{named}/a", context.format(host=host)))
+            assert outcome == ToolOutcome((SearchResult(url=f"{url}/a", text="plain"),))

@@ -68,7 +68,8 @@ class PageExecutor:
 
     async def run(self, use: ToolUse) -> ToolOutcome:
         """Fetch a page."""
-        url = use.text("url").partition("#")[0]
+        named = use.text("url").partition("#")[0]
+        url = f"https://{named.removeprefix('http://')}" if named.startswith("http://") else named
         problem = self._problem(url, use)
         if problem is not None:
             return problem
@@ -96,7 +97,7 @@ class PageExecutor:
             return failed("url_too_long", "the URL is too long")
         if not is_allowed(url, use.tool):
             return failed("url_not_allowed", "the domain is not allowed")
-        if self._settings.known_urls and url not in use.context():
+        if self._settings.known_urls and url.removeprefix("https://").rstrip("/") not in use.context():
             return failed("url_not_in_prior_context", "the URL is neither in the conversation nor in results")
         return None
 
