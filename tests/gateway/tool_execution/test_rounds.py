@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.config.tools.settings import HostedToolSettings, PageSettings, SearchSettings
 from xenoglot.gateway.tool_execution.outcome import ToolOutcome, failed
@@ -26,7 +27,7 @@ from xenoglot.model.content import (
 from xenoglot.model.events import Failed, HostedProgress
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold, unfold
-from xenoglot.model.hosted import HostedTool, McpServer
+from xenoglot.model.hosted import HostedTool, Location, McpServer
 from xenoglot.model.request import Message, Request, Sampling, Tool, ToolChoice
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 
@@ -95,6 +96,7 @@ class ScriptedCall:
     def __init__(self, request: Request, *answers: Response | Sequence[Event]) -> None:
         self.request = request
         self.requests: list[Request] = []
+        self.losses = Losses()
         self.closed = 0
         self._answers = list(answers)
 
@@ -435,3 +437,12 @@ async def test_mcp_servers_that_are_not_allowed_are_refused_by_the_name_of_the_s
     execution = ToolExecution(SETTINGS, {})
     with pytest.raises(WireError, match=r"\[tools.mcp.servers\]"):
         await execution.answer(call, frozenset({"mcp"}), call.ask)
+
+
+async def test_what_is_executed_here_is_reported_with_the_settings_that_have_no_effect() -> None:
+    tool = replace(SEARCH, location=Location(city="Oslo"), max_uses=2, allowed_domains=("a.example",))
+    _, call = await answered_by(answer(Text(text="x")), request=replace(ASKED, tools=(tool,)))
+    assert [(loss.where, loss.what, loss.how) for loss in call.losses] == [
+        ("$.tools[0]", "web_search", "emulated"),
+        ("$.tools[0]", "location", "dropped"),
+    ]

@@ -25,6 +25,7 @@ from xenoglot.tools.tool_output import ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from xenoglot.codec.loss import Losses
     from xenoglot.model.content import CodeOutput, HostedKind, Opaque, Part
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Message, Request
@@ -36,6 +37,9 @@ MOST_SERVERS: Final = 8
 """MCP servers of one request."""
 MOST_FUNCTIONS: Final = 256
 """Tools of all MCP servers of one request."""
+
+_SETTINGS: Final = ("location", "context_size")
+"""Settings of tools that no executor takes."""
 
 Run: TypeAlias = Callable[[ToolUse], Awaitable[ToolOutcome]]
 
@@ -78,6 +82,7 @@ class RequestTools:
         self._uses: Counter[str] = Counter()
         self._seconds = services.settings.seconds
         self._sessions: list[McpSession] = []
+        self._executed_tools: list[tuple[str, HostedTool]] = []
 
     @property
     def exhausted(self) -> bool:
@@ -115,9 +120,18 @@ class RequestTools:
                 definition = replace(function.definition, name=name, cache=tool.cache)
                 self.functions[name] = replace(function, definition=definition)
                 tools.append(definition)
+            self._executed_tools.append((f"$.tools[{index}]", tool))
         if len(self.functions) > MOST_FUNCTIONS:
             raise WireError("$.tools", f"the MCP servers have more than {MOST_FUNCTIONS} tools: set the allowed ones")
         return replace(request, tools=tuple(tools), tool_choice=self._choice(request.tool_choice))
+
+    def note_losses(self, losses: Losses) -> None:
+        """Report that tools are executed here, and their settings that have no effect."""
+        for where, tool in self._executed_tools:
+            losses.emulated(where, tool.kind, "the target does not run it: the gateway does")
+            for name in _SETTINGS:
+                if getattr(tool, name) is not None:
+                    losses.dropped(where, name, "the gateway's tool has no such setting")
 
     def start(self, name: str, arguments: str) -> asyncio.Task[ToolOutcome]:
         """Begin to execute a call."""

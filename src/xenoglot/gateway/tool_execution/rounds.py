@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
     from xenoglot.backends.backend import Answer
+    from xenoglot.codec.loss import Losses
     from xenoglot.gateway.tool_execution.request_tools import RequestTools
     from xenoglot.model.content import ToolResult
     from xenoglot.model.events import Event
@@ -57,6 +58,7 @@ class RoundCall(Protocol):
     """The request of a client, and its rounds."""
 
     request: Request
+    losses: Losses
 
     def change(self, request: Request) -> None:
         """Send `request` in place of the client's."""
@@ -88,6 +90,7 @@ class ToolRounds:
             request = replace(request, messages=function_history(request.messages, self._tools))
             self._call.change(request)
             self._answer = first = await ask()
+            self._tools.note_losses(self._call.losses)
         except BaseException:
             await self._tools.aclose()
             raise

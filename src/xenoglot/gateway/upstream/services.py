@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from xenoglot.backends.backend import Answer, Backend
+    from xenoglot.codec.loss import Losses
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.content import HostedKind
     from xenoglot.model.request import Request
@@ -30,6 +31,7 @@ class ExecutedCall(Protocol):
     """A call of which some tools are executed here."""
 
     request: Request
+    losses: Losses
 
     def change(self, request: Request) -> None:
         """Send `request` in place of the client's."""
