@@ -9,7 +9,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.adapt_request import check_tools, fitted
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
-from xenoglot.model.content import Opaque
+from xenoglot.model.content import HostedKind, Opaque
 from xenoglot.model.hosted import HostedTool, McpServer
 from xenoglot.model.request import Request, Tool, ToolChoice
 
@@ -67,3 +67,25 @@ def test_pitfall_30_a_refusal_names_the_settings_of_a_gateway_that_runs_the_tool
         "$.tools: the target model cannot run `web_search`, `mcp`, `file_search`; ask a model whose provider runs it, "
         "have a gateway run it (`[tools.web_search]`, `[tools.mcp.servers]`), or leave it out"
     )
+
+
+FORCED_SEARCH = replace(
+    REQUEST,
+    tools=(HostedTool(kind="web_search"), Tool(name="f")),
+    tool_choice=ToolChoice(mode="required", names=("web_search",)),
+)
+
+
+def test_pitfall_30_a_forced_tool_that_the_target_does_not_run_is_refused() -> None:
+    with pytest.raises(WireError, match=r"cannot run `web_search`.*\[tools.web_search\]"):
+        check_tools(FORCED_SEARCH, "chat")
+    hosted: tuple[HostedKind, ...] = ("web_search",)
+    check_tools(FORCED_SEARCH, "responses", hosted)
+    check_tools(replace(FORCED_SEARCH, tools=(*FORCED_SEARCH.tools, Tool(name="web_search"))), "chat")
+
+
+def test_a_choice_names_only_tools_that_are_sent() -> None:
+    losses = Losses()
+    request = replace(FORCED_SEARCH, tool_choice=ToolChoice(mode="auto", names=("web_search", "f")))
+    assert fitted(request, "chat", Target(), losses).tool_choice == ToolChoice(mode="auto", names=("f",))
+    assert [str(loss) for loss in losses] == ["$.tool_choice web_search dropped (the tool is left out)"]

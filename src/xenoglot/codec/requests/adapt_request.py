@@ -144,6 +144,7 @@ def fitted(
     """
     if request.tools:
         check_tools(request, dialect, hosted_kinds(hosted, target))
+        request = _choosable(request, dialect, hosted_kinds(hosted, target), losses)
     request = as_functions(request, losses, dialect)
     if not target.tools:
         request = _without_tools(request, losses)
@@ -165,21 +166,45 @@ def fitted(
 def check_tools(request: Request, dialect: str, hosted: Collection[HostedKind] = ()) -> None:
     """Refuse a request whose every tool only a server of another dialect than `dialect` runs (pitfall-30).
 
-    Next to tools of the client such a tool is a loss, for the answer may do without it. Alone it is the point of the
-    request: an answer without a search would pass for one with it. `hosted` are the kinds of tools
-    of providers that the dialect has.
+    Next to tools of the client such a tool is a loss, for the answer may do without it. Alone, or forced by
+    `tool_choice`, it is the point of the request: an answer without a search would pass for one with it. `hosted` are
+    the kinds of tools of providers that the dialect has.
 
     Raises:
         WireError: it is such a request.
     """
     others = [tool for tool in request.tools if _is_of_others(tool, dialect, hosted)]
-    if others and len(others) == len(request.tools):
+    choice = request.tool_choice
+    named = choice.names if choice is not None and choice.mode == "required" else ()
+    forced = bool(named) and _left_out(request, others).issuperset(named)
+    if others and (forced or len(others) == len(request.tools)):
         kinds = ", ".join(f"`{kind_of(tool)}`" for tool in others)
         home = next((tool.dialect for tool in others if isinstance(tool, Opaque)), None)
         asked = "a model whose provider runs it" if home is None else f"a server of {home}"
         settings = [EXECUTORS[tool.kind] for tool in others if isinstance(tool, HostedTool) and tool.kind in EXECUTORS]
         run = f", have a gateway run it ({', '.join(dict.fromkeys(settings))})" if settings else ""
         raise WireError("$.tools", f"the target model cannot run {kinds}; ask {asked}{run}, or leave it out")
+
+
+def _left_out(request: Request, others: Sequence[Opaque | HostedTool]) -> set[str]:
+    """Return the names, which are kinds, of hosted tools that are left out, without those that functions have too."""
+    functions = {tool.name for tool in request.tools if isinstance(tool, Tool)}
+    return {str(tool.kind) for tool in others if isinstance(tool, HostedTool)} - functions
+
+
+def _choosable(request: Request, dialect: str, hosted: Collection[HostedKind], losses: Losses) -> Request:
+    """Return the request with a choice among the tools that are sent."""
+    choice = request.tool_choice
+    if choice is None or not choice.names:
+        return request
+    others = [tool for tool in request.tools if _is_of_others(tool, dialect, hosted)]
+    gone = _left_out(request, others).intersection(choice.names)
+    if not gone:
+        return request
+    for name in sorted(gone):
+        losses.dropped("$.tool_choice", name, "the tool is left out")
+    names = tuple(name for name in choice.names if name not in gone)
+    return replace(request, tool_choice=replace(choice, names=names) if names else None)
 
 
 def _is_of_others(tool: RequestTool, dialect: str, hosted: Collection[HostedKind]) -> TypeGuard[Opaque | HostedTool]:
