@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.ledger.rows import RequestRow
     from xenoglot.testing import Step
     from xenoglot.testing.raw_http import Received
@@ -139,6 +139,18 @@ def test_responses_search(gateway: DialectGateway, model: Upstream, stream: bool
         searched = [kind.rpartition(".")[2] for kind in kinds if ".web_search_call." in kind]
         assert searched == wanted
     assert last_of(model)["messages"][0]["content"] == QUESTION
+
+
+@pytest.mark.parametrize("choice", [{"type": "web_search"}, "required"], ids=["this-tool", "any-tool"])
+def test_responses_forced_search(gateway: DialectGateway, model: Upstream, choice: JSON) -> None:
+    model.forget()
+    own = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
+    asked = {"model": "m", "input": QUESTION, "tools": [{"type": "web_search"}, own], "tool_choice": choice}
+    answer = httpx2.post(f"{gateway.url}/v1/responses", json=asked, timeout=TIMEOUT)
+    assert [item["type"] for item in answer.json()["output"]] == ["web_search_call", "message"]
+    forced = {"type": "function", "function": {"name": "web_search"}}
+    sent = [request.json.get("tool_choice") for request in model.requests]
+    assert sent == ["required" if choice == "required" else forced, None]
 
 
 # -- MCP

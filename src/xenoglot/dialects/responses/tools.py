@@ -19,14 +19,14 @@ from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.client_calls import ALIASES, CHOSEN, client_names, decode_client_tool, tool_kind
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.fast.frequent_shapes import plain_tool
-from xenoglot.dialects.responses.hosted.tools import TYPES, decode_hosted_tool, encode_hosted_tools
+from xenoglot.dialects.responses.hosted.tools import TYPES, decode_hosted_tool, encode_hosted_tools, hosted_names
 from xenoglot.dialects.responses.item_encoder import fitted_name
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Request, RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
     from typing import Literal
 
     from xenoglot.codec.requests.encode_context import EncodeContext
@@ -68,7 +68,9 @@ def placed(tools: Iterable[RequestTool]) -> tuple[RequestTool, ...]:
 
 
 def decode_choice(reader: Reader, tools: Sequence[RequestTool]) -> ToolChoice | None:
-    """Take `tool_choice` among `tools`; one of a tool that the server runs stays in the rest.
+    """Take `tool_choice` among `tools`; a tool that the server runs has the name of its kind.
+
+    A choice that is not understood, such as one tool of an MCP server, stays in the rest.
 
     Raises:
         WireError: it is neither a word nor an object, or names no tool.
@@ -80,18 +82,19 @@ def decode_choice(reader: Reader, tools: Sequence[RequestTool]) -> ToolChoice | 
         word = reader.take_word("tool_choice", _MODES)
         return None if word is None else ToolChoice(mode=_MODES[word])
     choice = Reader(value, reader.at("tool_choice"))
-    kind = choice.take("type", str)
+    kind = choice.take("type", str) or ""
     if kind in _KINDS:
         reader.take("tool_choice", dict)
         named = choice.need("name", str)
         return ToolChoice(mode="required", names=(named,), kind=_KINDS[kind], extra=extra_of(choice, {}))
     names = {ours: name for name, ours in client_names(tools).items()}
-    tool = ALIASES.get(kind or "", "")
-    if tool in names:
+    hosted = hosted_names(tools)
+    if (tool := ALIASES.get(kind, "")) in names or TYPES.get(kind) in hosted:
         reader.take("tool_choice", dict)
-        form: JSONObject = {CHOSEN: tool, "type": kind}
-        return ToolChoice(mode="required", names=(names[tool],), extra=extra_of(choice, form))
-    if kind == "allowed_tools" and (decoded := _decode_allowed(choice, names)) is not None:
+        name = names[tool] if tool in names else TYPES[kind]
+        form: JSONObject = {CHOSEN: tool, "type": kind} if tool in names else {"type": kind}
+        return ToolChoice(mode="required", names=(name,), extra=extra_of(choice, form))
+    if kind == "allowed_tools" and (decoded := _decode_allowed(choice, names, hosted)) is not None:
         reader.take("tool_choice", dict)
         return decoded
     return None
@@ -128,7 +131,7 @@ def encode_choice(choice: ToolChoice, request: Request, crossing: EncodeContext)
     if not choice.names or choice.mode == "none":
         return choice.mode
     names = [fitted_name(name, where, crossing) for name in choice.names]
-    ours = client_names(request.tools)
+    ours = {**client_names(request.tools), **hosted_names(request.tools)}
     if choice.mode == "required" and len(names) == 1 and "tools" not in form:
         if (kind := ours.get(choice.names[0])) is not None:
             return {"type": form.get("type", kind), **own}
@@ -191,10 +194,11 @@ def _noted(tool: Tool, note: str) -> Tool:
     return replace(tool, extra=replace(extra, form={**extra.form, note: True}))
 
 
-def _decode_allowed(choice: Reader, ours: Mapping[str, str]) -> ToolChoice | None:
-    """Return the choice among some tools; `None` if some of them are the server's own.
+def _decode_allowed(choice: Reader, ours: Mapping[str, str], hosted: Collection[str]) -> ToolChoice | None:
+    """Return the choice among some tools; `None` if some of them are not understood.
 
-    `ours` are the names of the tools that a provider defines and the client runs, by their types.
+    `ours` are the names of the tools that a provider defines and the client runs, by their types; `hosted` those of
+    tools that the server runs.
     """
     mode, items = choice.take_word("mode", ("auto", "required")), choice.peek("tools")
     if mode is None or not isinstance(items, list) or not items:
@@ -207,6 +211,8 @@ def _decode_allowed(choice: Reader, ours: Mapping[str, str]) -> ToolChoice | Non
         name, kind = item.get("name"), item.get("type")
         if isinstance(kind, str) and ALIASES.get(kind) in ours:
             name, kind = ours[ALIASES[kind]], "function"
+        if isinstance(kind, str) and TYPES.get(kind) in hosted:
+            name, kind = TYPES[kind], "function"
         if kind not in tuple(_KINDS) or not isinstance(name, str):
             return None
         names.append(name)

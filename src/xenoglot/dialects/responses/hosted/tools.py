@@ -13,6 +13,7 @@ from xenoglot.codec.reader import Reader, leave, left
 from xenoglot.codec.requests.hosted_tools import encode_location, note_settings, take_location
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.model.hosted import HostedTool, McpServer
+from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +45,17 @@ _WORDS: Final[Mapping[HostedKind, str]] = {
 }
 
 _CONTAINER: Final[JSONObject] = {"type": "auto"}
+
+
+def hosted_names(tools: Sequence[RequestTool]) -> dict[str, str]:
+    """Return the types of tools that the server runs by their kinds, which are their names in a choice.
+
+    A function of the client's may have that name: then the function is meant. A tool of an MCP server is chosen by its
+    own name, so these have none here.
+    """
+    functions = {tool.name for tool in tools if isinstance(tool, Tool)}
+    kinds = {tool.kind for tool in tools if isinstance(tool, HostedTool)} - functions - {"mcp"}
+    return {kind: _WORDS[kind] for kind in kinds}
 
 
 def decode_hosted_tool(reader: Reader, kind: str) -> HostedTool:
