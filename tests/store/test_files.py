@@ -84,3 +84,27 @@ async def test_the_oldest_goes_when_there_is_too_much(store: Store) -> None:
         await keep(store, replace(FILE, id=f"file-{number}", created=float(number)), b"x" * 10_000)
     assert await store.sweep(200.0, Retention(max_age=1e6, max_bytes=25_000), 9) == 1
     assert await names(store, Window(limit=9)) == ["file-2", "file-1"]
+
+
+async def test_one_is_composed_of_unfinished_ones(store: Store) -> None:
+    parts = [replace(FILE, id=f"part-{number}", purpose="upload-1", size=0) for number in range(3)]
+    for part in parts:
+        await store.files.begin(part)
+    for number, (part, piece) in enumerate([(parts[0], b"abc"), (parts[1], b"de"), (parts[0], b"\x00f")]):
+        assert await store.files.add("alice", part.id, number // 2, piece)
+    assert await store.files.unfinished("part-0", 200.0) == (parts[0], 2, 5)
+    assert await store.files.unfinished("part-2", 200.0) == (parts[2], 0, 0)
+    assert await store.files.unfinished("part-0", 100.0 + UNFINISHED + 1) is None
+    whole = replace(FILE, size=7)
+    assert not await store.files.compose(whole, ["part-1", "part-9"])
+    assert not await store.files.compose(replace(whole, owner="bob"), ["part-1"])
+    assert await store.files.compose(whole, ["part-1", "part-0"])
+    assert await store.files.get("alice", "file-1", 200.0) == whole
+    assert [piece for _, piece in await store.files.pieces("alice", "file-1", -1, 9)] == [b"de", b"abc", b"\x00f"]
+    assert await store.files.unfinished("part-0", 200.0) is None
+    assert await store.files.unfinished("file-1", 200.0) is None
+    await store.files.discard("bob", "upload-1")
+    assert await store.files.unfinished("part-2", 200.0) is not None
+    await store.files.discard("alice", "upload-1")
+    assert await store.files.unfinished("part-2", 200.0) is None
+    assert await store.protected_bytes("alice") == 0

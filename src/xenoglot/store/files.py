@@ -7,7 +7,7 @@ after `UNFINISHED` seconds. The output of a batch has no pieces: its bytes are t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -16,12 +16,22 @@ from xenoglot.store.queries import UNREADABLE, Row, Statement, Steps
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.store.queries import Database
     from xenoglot.store.records import Order, Window
 
 UNFINISHED = 3_600.0
 
 _decode = msgspec.json.Decoder(StoredFile).decode
+
+
+class PartialFile(NamedTuple):
+    """The metadata of a file that is still being uploaded, and the numbers of pieces and bytes that arrived."""
+
+    file: StoredFile
+    pieces: int
+    size: int
 
 
 class Files:
@@ -53,6 +63,21 @@ class Files:
     async def pieces(self, owner: str, name: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return pieces with their numbers, in order, after the number `after`."""
         return await self._database.read(_pieces(owner, name, after, limit))
+
+    async def unfinished(self, name: str, now: float) -> PartialFile | None:
+        """Return a file that is still being uploaded, of any owner; `None` if its time is over."""
+        return await self._database.read(_unfinished(name, now))
+
+    async def compose(self, file: StoredFile, parts: Sequence[str]) -> bool:
+        """Store a complete file of the pieces of unfinished `parts` of its owner; return whether all of them existed.
+
+        The parts are deleted.
+        """
+        return await self._database.write(_compose(file, parts))
+
+    async def discard(self, owner: str, purpose: str) -> None:
+        """Delete the unfinished files of a purpose."""
+        await self._database.write(_discard(owner, purpose))
 
     async def delete(self, owner: str, name: str) -> bool:
         """Delete a file; return whether it existed."""
@@ -143,6 +168,45 @@ def _pieces(owner: str, name: str, after: int, limit: int) -> Steps[list[tuple[i
         (owner, name, after, limit),
     )
     return [(row[0], row[1]) for row in rows]
+
+
+def _unfinished(name: str, now: float) -> Steps[PartialFile | None]:
+    rows = yield Statement(
+        "SELECT body FROM file WHERE ready = 0 AND id = $1 AND created >= CAST($2 AS DOUBLE PRECISION)",
+        (name, now - UNFINISHED),
+    )
+    if not rows:
+        return None
+    file = _file(rows[0])
+    counts = yield Statement(
+        "SELECT COUNT(*), COALESCE(SUM(LENGTH(data)), 0) FROM file_piece WHERE owner = $1 AND file = $2",
+        (file.owner, name),
+    )
+    return PartialFile(file, int(counts[0][0]), int(counts[0][1]))
+
+
+def _compose(file: StoredFile, parts: Sequence[str]) -> Steps[bool]:
+    for part in parts:
+        rows = yield Statement("SELECT id FROM file WHERE owner = $1 AND id = $2 AND ready = 0", (file.owner, part))
+        if not rows:
+            return False
+    yield from _put(file, ready=True)
+    number = 0
+    for part in parts:
+        rows = yield Statement(
+            "UPDATE file_piece SET file = $3, number = number + $4 WHERE owner = $1 AND file = $2 RETURNING number",
+            (file.owner, part, file.id, number),
+        )
+        number += len(rows)
+        yield Statement("DELETE FROM file WHERE owner = $1 AND id = $2", (file.owner, part))
+    yield Statement("UPDATE file SET size = size + $3 WHERE owner = $1 AND id = $2", (file.owner, file.id, file.size))
+    return True
+
+
+def _discard(owner: str, purpose: str) -> Steps[None]:
+    rows = yield Statement("SELECT id FROM file WHERE owner = $1 AND purpose = $2 AND ready = 0", (owner, purpose))
+    for (name,) in rows:
+        yield from delete(owner, str(name))
 
 
 def delete(owner: str, name: str) -> Steps[bool]:
