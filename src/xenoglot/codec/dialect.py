@@ -162,8 +162,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Endpoints whose requests and answers are forwarded as they are."""
     batching: BatchFeature | None = None
     """Batch endpoints, if the dialect has them."""
-    files: FileFeature | None = None
-    """File endpoints, if the dialect has them."""
+    files: tuple[FileFeature, ...] = ()
+    """File endpoints, at each of their paths."""
 
     def forms(self, operation: str) -> tuple[AnyForm, ...]:
         """Return the endpoints of the operation with this name."""

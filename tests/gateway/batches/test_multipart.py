@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.errors import WireError
-from xenoglot.gateway.batches.multipart import MultipartForm, bare
+from xenoglot.gateway.batches.multipart import MultipartForm
+from xenoglot.gateway.batches.queries import bare
 
 TYPE = "multipart/form-data; boundary=b-"
 DATA = b"line\r\n--b\r\n--\r\n--b--c\r\n-" * 20

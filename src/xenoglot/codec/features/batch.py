@@ -134,6 +134,60 @@ class FileListQuery(Struct, frozen=True, kw_only=True):
     ascending: bool = False
 
 
+class UploadRequest(Struct, frozen=True, kw_only=True):
+    """A request to begin an upload; `size` is that of the whole file, `None` if unknown."""
+
+    name: str | None
+    media_type: str | None
+    purpose: str
+    size: int | None
+    seconds: float | None = None
+
+
+class UploadCompletion(Struct, frozen=True, kw_only=True):
+    """A request to join parts, in this order; `md5` is the checksum of the file in hexadecimal digits."""
+
+    parts: tuple[str, ...]
+    md5: str | None = None
+
+
+class UploadCodec(Struct, frozen=True, kw_only=True):
+    """The functions of a dialect for uploads in parts. `show` gets the status, and the file once it is complete."""
+
+    id_prefix: str
+    part_prefix: str
+    part_field: str
+    """The field of the form with the bytes of a part."""
+    decode: Callable[[JSON], UploadRequest]
+    decode_completion: Callable[[JSON], UploadCompletion]
+    show: Callable[[StoredFile, str, JSONObject | None], JSONObject]
+    show_part: Callable[[StoredFile, str], JSONObject]
+    unknown: Callable[[str], Failure]
+
+
+class UploadStep(Struct, frozen=True, kw_only=True):
+    """One request of a resumable upload: whether it cancels, only queries, or ends it, and the offset of its bytes."""
+
+    cancels: bool = False
+    queries: bool = False
+    ends: bool = False
+    offset: int = 0
+
+
+class ResumableCodec(Struct, frozen=True, kw_only=True):
+    """The functions of a dialect for resumable uploads. The URL of an upload, with a secret id, needs no key."""
+
+    id_prefix: str
+    decode_start: Callable[[Mapping[str, str], JSON], UploadRequest]
+    decode_step: Callable[[Mapping[str, str]], UploadStep]
+    started: Callable[[str], Sequence[tuple[str, str]]]
+    """Headers of the answer that names the URL of the upload."""
+    progress: Callable[[int, str], Sequence[tuple[str, str]]]
+    """Headers with the bytes received, and the status: `active`, `final` or `cancelled`."""
+    show: Callable[[JSONObject], JSONObject]
+    """The body of the last answer, of the file."""
+
+
 class FileCodec(Struct, frozen=True, kw_only=True):
     """The functions of a dialect that encode and decode files.
 
@@ -163,6 +217,14 @@ class FileFeature(Struct, frozen=True, kw_only=True):
     path: str
     codec: Callable[[], FileCodec]
     marked: bool = False
+    content: str = "/{id}/content"
+    """Ends the path of the bytes of a file."""
+    uploads_path: str | None = None
+    uploads: Callable[[], UploadCodec] | None = None
+    """Uploads in parts, if the dialect has them: where they are, and their codec."""
+    resumable_path: str | None = None
+    resumable: Callable[[], ResumableCodec] | None = None
+    """Resumable uploads in place of forms: where they begin, and their codec."""
 
 
 class BatchFeature(Struct, frozen=True, kw_only=True):

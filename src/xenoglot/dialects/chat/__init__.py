@@ -80,6 +80,6 @@ CHAT = Dialect(
     operations=(*OPERATIONS, *TOKENIZER),
     forwarded_paths=FORWARDED_PATHS,
     batching=BATCHING,
-    files=FILES,
+    files=(FILES,),
 )
 """The dialect `chat`."""

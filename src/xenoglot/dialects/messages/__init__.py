@@ -193,5 +193,5 @@ MESSAGES = Dialect(
     usage_expected="always",
     extra_usage=extra_usage,
     batching=BatchFeature(path="/v1/messages/batches", words=_batch_words),
-    files=FileFeature(path="/v1/files", codec=_file_codec, marked=True),  # OpenAI's clients have files there too
+    files=(FileFeature(path="/v1/files", codec=_file_codec, marked=True),),  # OpenAI's clients have files there too
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.features.batch import BatchFeature, FileFeature
 
 if TYPE_CHECKING:
-    from xenoglot.codec.features.batch import BatchCodec, FileCodec
+    from xenoglot.codec.features.batch import BatchCodec, FileCodec, UploadCodec
 
 
 def _words() -> BatchCodec:
@@ -22,5 +22,11 @@ def _file_words() -> FileCodec:
     return WORDS
 
 
-FILES = FileFeature(path="/v1/files", codec=_file_words)
+def _uploads() -> UploadCodec:
+    from xenoglot.dialects.openai.uploads import UPLOADS  # noqa: PLC0415  as above
+
+    return UPLOADS
+
+
+FILES = FileFeature(path="/v1/files", codec=_file_words, uploads_path="/v1/uploads", uploads=_uploads)
 BATCHING = BatchFeature(path="/v1/batches", words=_words, files_path="/v1/files", file_words=_file_words)

@@ -121,7 +121,7 @@ class RequestAdmission:
             return known if known.leave is self._leave and self._auth.is_let_in_again(known) else None
         found = self._routes.find(exchange.path)
         row = found.rows.get(exchange.method)
-        if row is None or row.dialect is None or row.form or found.marked:
+        if row is None or row.dialect is None or row.form or row.raw or found.marked:
             return None
         if not self._may_come(exchange):
             return None
@@ -183,7 +183,9 @@ class RequestAdmission:
             if isinstance(client, Failure):
                 return Rejection(client)
             record.client = client
-        return check_media(headers, form=row.form) if exchange.method == "POST" and row is not None else None
+        if exchange.method != "POST" or row is None or row.raw:
+            return None
+        return check_media(headers, form=row.form)
 
 
 def admitted_context(entry: Admission, exchange: Exchange, record: RequestLog) -> RequestContext:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from xenoglot.codec.features.batch import StoredFile
-from xenoglot.errors import FailureError, WireError, missing_extra
+from xenoglot.errors import FailureError, missing_extra
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.http.application import BodyTooLargeError, StreamedBody
 from xenoglot.gateway.media.file_content import content
-from xenoglot.gateway.store_service import OFF
+from xenoglot.gateway.store_service import OFF, StoreService
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import StoreError
 
@@ -46,9 +46,9 @@ async def serve(act: FileAct, asked: BatchQuery) -> None:
     Raises:
         FailureError: there is no answer, and nothing has been sent.
     """
-    if asked.dialect.files is None:
+    if not asked.dialect.files:
         raise FailureError(OFF)
-    words = asked.dialect.files.codec()
+    words = asked.dialect.files[0].codec()
     if act == "upload":
         file = await _upload(asked, words)
         await send_json(asked.ctx, words.show(file, base_url(asked)))
@@ -116,12 +116,12 @@ async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
         WireError: it is no form, or says nothing that could be kept.
         BodyTooLargeError: the file is too large.
     """
-    form = _form(asked.exchange.header("content-type") or "")
+    form = read_form(asked.exchange.header("content-type") or "")
     name = words.id_prefix + secrets.token_hex(16)
     file = StoredFile(id=name, owner=asked.owner, created=asked.keeper.now(), name=NAMELESS, purpose="")
     await asked.keeper.need(asked.keeper.store.files.begin(file))
     try:
-        size = await _keep(asked, form, name)
+        size = await store_form(asked, form, name)
         file = _finished(form, file, size, words)
         there = await asked.keeper.need(asked.keeper.store.files.finish(file))
     except BaseException:
@@ -133,7 +133,7 @@ async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
     return file
 
 
-def _form(content_type: str) -> MultipartForm:
+def read_form(content_type: str, field: str = FILE) -> MultipartForm:
     """Return what reads a form.
 
     Raises:
@@ -144,36 +144,69 @@ def _form(content_type: str) -> MultipartForm:
         from xenoglot.gateway.batches.multipart import MultipartForm  # noqa: PLC0415  an extra
     except ImportError:
         raise FailureError(NO_FORMS) from None
-    return MultipartForm(content_type)
+    return MultipartForm(content_type, field)
 
 
-async def _keep(asked: BatchQuery, form: MultipartForm, name: str) -> int:
-    """Keep the bytes of the file in a form, as they come; return how many they are."""
+class PieceWriter:
+    """Stores the bytes of an unfinished file of `owner` in pieces, as they arrive; it has at most `most` bytes.
+
+    Before them it has `number` pieces with `size` bytes.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  what one file is
+        self, keeper: StoreService, owner: str, name: str, most: int, number: int = 0, size: int = 0
+    ) -> None:
+        self.size = size
+        self._keeper = keeper
+        self._owner = owner
+        self._name = name
+        self._most = most
+        self._number = number
+        self._buffer = bytearray()
+
+    async def feed(self, data: bytes) -> None:
+        """Add bytes.
+
+        Raises:
+            BodyTooLargeError: the file is too large.
+            FailureError: the owner has too much in the store, or it fails.
+        """
+        self._buffer += data
+        self.size += len(data)
+        if self.size > self._most:
+            raise BodyTooLargeError(f"the file is larger than {self._most} bytes")
+        while len(self._buffer) >= PIECE:
+            await self._put(bytes(self._buffer[:PIECE]))
+            del self._buffer[:PIECE]
+
+    async def close(self) -> None:
+        """Store what is left.
+
+        Raises:
+            FailureError: the owner has too much in the store, or it fails.
+        """
+        if self._buffer:
+            await self._put(bytes(self._buffer))
+
+    async def _put(self, data: bytes) -> None:
+        await self._keeper.check_room(self._owner, len(data))
+        await self._keeper.need(self._keeper.store.files.add(self._owner, self._name, self._number, data))
+        self._number += 1
+
+
+async def store_form(asked: BatchQuery, form: MultipartForm, name: str) -> int:
+    """Store the bytes of the file in a form; return their number."""
     most = asked.settings.max_bytes
-    keeper, size, number = asked.keeper, 0, 0
-    buffer = bytearray()
-
-    async def put(data: bytes) -> None:
-        nonlocal number
-        await keeper.check_room(asked.owner, len(data))
-        await keeper.need(keeper.store.files.add(asked.owner, name, number, data))
-        number += 1
-
-    async with aclosing(_pieces(asked.exchange, most + FORM_BYTES)) as pieces:
+    writer = PieceWriter(asked.keeper, asked.owner, name, most)
+    async with aclosing(body_pieces(asked.exchange, most + FORM_BYTES)) as pieces:
         async for data in pieces:
-            buffer += form.feed(data)
-            if size + len(buffer) > most:
-                raise BodyTooLargeError(f"the file is larger than {most} bytes")
-            while len(buffer) >= PIECE:
-                size += PIECE
-                await put(bytes(buffer[:PIECE]))
-                del buffer[:PIECE]
-    if buffer:
-        await put(bytes(buffer))
-    return size + len(buffer)
+            await writer.feed(form.feed(data))
+    await writer.close()
+    return writer.size
 
 
-async def _pieces(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
+async def body_pieces(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
+    """Yield the body of a request, of at most `limit` bytes, as it arrives."""
     if isinstance(exchange, StreamedBody):
         async with aclosing(exchange.pieces(limit)) as pieces:
             async for data in pieces:
@@ -188,10 +221,7 @@ def _finished(form: MultipartForm, file: StoredFile, size: int, words: FileCodec
     Raises:
         WireError: something is missing, or is not allowed.
     """
-    if not form.done:
-        raise WireError("$", "the form ends before its last boundary")
-    if not form.has_file:
-        raise WireError(f"$.{FILE}", "required, expected a file")
+    form.check()
     upload = words.decode_upload(form.fields)
     return StoredFile(
         id=file.id,

@@ -6,14 +6,13 @@ The file's bytes are given on with each piece; what else the form says is small,
 from __future__ import annotations
 
 import logging
-import re
 from typing import Final
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from xenoglot.errors import WireError
-from xenoglot.gateway.batches.queries import FILE, NAMELESS
+from xenoglot.gateway.batches.queries import FILE, bare, media_type
 
 MOST_PARTS: Final = 32
 LONGEST_FIELD: Final = 4_096
@@ -22,28 +21,23 @@ LONGEST_FIELD: Final = 4_096
 HEADERS, HEADER_BYTES = 16, 4_096
 """The most headers of a part, and bytes of each."""
 
-LONGEST_NAME: Final = 255
-"""Characters of a file's name that are kept."""
-
 _SILENT = logging.getLogger("xenoglot.gateway.form")
 _SILENT.disabled = True
 """The parser would write a line for each form that is none; whoever sent it is told."""
 
-_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
-_FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
-
 
 class MultipartForm:
-    """Reads a form. `fields` are by their names, `name` and `media_type` are those of the file.
+    """Reads a form. `fields` are by their names, `name` and `media_type` are those of the file, in `file_field`.
 
     `done` is whether the form is whole.
     """
 
-    def __init__(self, content_type: str) -> None:
+    def __init__(self, content_type: str, file_field: str = FILE) -> None:
         _, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if not boundary:
             raise WireError("$", "the form has no `boundary` in its content type")
+        self.file_field = file_field
         self.fields: dict[str, str] = {}
         self.name: str | None = None
         self.media_type: str | None = None
@@ -80,6 +74,17 @@ class MultipartForm:
     def has_file(self) -> bool:
         """Whether a file has come, or begun to."""
         return self._has_file
+
+    def check(self) -> None:
+        """Check that the form is whole, and has a file.
+
+        Raises:
+            WireError: it is not, or has none.
+        """
+        if not self.done:
+            raise WireError("$", "the form ends before its last boundary")
+        if not self.has_file:
+            raise WireError(f"$.{self.file_field}", "required, expected a file")
 
     def feed(self, data: bytes) -> bytes:
         """Read on; return what that brings of the file.
@@ -124,9 +129,9 @@ class MultipartForm:
         if not field or len(field) > LONGEST_FIELD:
             raise WireError("$", "a part of the form has no name, or too long a one")
         self._field = field.decode(errors="replace")
-        self._in_file = self._field == FILE
+        self._in_file = self._field == self.file_field
         if self._in_file and self._has_file:
-            raise WireError(f"$.{FILE}", "the form has two files: send one")
+            raise WireError(f"$.{self.file_field}", "the form has two files: send one")
         if self._in_file:
             self._has_file = True
             self.media_type = media_type(self._type.decode(errors="replace"))
@@ -146,15 +151,3 @@ class MultipartForm:
 
     def _finish(self) -> None:
         self.done = True
-
-
-def media_type(said: str) -> str | None:
-    """Return a media type without its parameters; `None` if it is none."""
-    plain = said.partition(";")[0].strip().lower()
-    return plain if _MEDIA_TYPE.fullmatch(plain) else None
-
-
-def bare(name: str) -> str:
-    """Return a file's name without folders, and without what nobody could print: it is told again, never opened."""
-    plain = "".join(letter for letter in _FOLDERS.sub("", name) if letter.isprintable())
-    return plain[:LONGEST_NAME] or NAMELESS

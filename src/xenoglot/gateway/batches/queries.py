@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import parse_qs, unquote
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from xenoglot.store.records import Order
 
 BatchAct: TypeAlias = Literal["create", "list", "retrieve", "cancel", "delete", "results"]
+UploadAct: TypeAlias = Literal["create", "part", "complete", "cancel"]
+ResumableAct: TypeAlias = Literal["start", "continue"]
 FileAct: TypeAlias = Literal["upload", "list", "retrieve", "delete", "content"]
 
 FILE: Final = "file"
@@ -25,6 +28,12 @@ FILE: Final = "file"
 
 NAMELESS: Final = "file"
 """What a file is called that says nothing of itself."""
+
+LONGEST_NAME: Final = 255
+"""Characters of a file's name that are kept."""
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
+_FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
 
 ORDERS: Mapping[str, Order] = {"asc": "asc", "desc": "desc"}
 _LONGEST_NUMBER = 9
@@ -92,3 +101,15 @@ def wider(limit: int, after: str | None, order: Order) -> Window:
 def size_of(items: Sequence[object], limit: int) -> bool:
     """Return whether there were more than wanted."""
     return len(items) > limit
+
+
+def media_type(said: str) -> str | None:
+    """Return a media type without its parameters; `None` if it is none."""
+    plain = said.partition(";")[0].strip().lower()
+    return plain if _MEDIA_TYPE.fullmatch(plain) else None
+
+
+def bare(name: str) -> str:
+    """Return a file's name without folders and characters that cannot be printed; it is shown, never opened."""
+    plain = "".join(letter for letter in _FOLDERS.sub("", name) if letter.isprintable())
+    return plain[:LONGEST_NAME] or NAMELESS

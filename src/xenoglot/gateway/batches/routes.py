@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.batches.queries import BatchAct, FileAct
+    from xenoglot.codec.features.batch import FileFeature
+    from xenoglot.gateway.auth.keys import Policy
+    from xenoglot.gateway.batches.queries import BatchAct, FileAct, ResumableAct, UploadAct
     from xenoglot.gateway.endpoint.request_context import RequestContext
 
 DISABLED = Failure(kind="not_found", message="the gateway takes no files and batches: see `enabled` under [batches]")
@@ -45,6 +47,16 @@ _FILE_ACTS: tuple[tuple[str, str, FileAct], ...] = (
 )
 
 
+_UPLOAD_ACTS: tuple[tuple[str, UploadAct], ...] = (
+    ("", "create"),
+    ("/{id}/parts", "part"),
+    ("/{id}/complete", "complete"),
+    ("/{id}/cancel", "cancel"),
+)
+_RESUMABLE_ACTS: tuple[tuple[str, ResumableAct, Policy], ...] = (("", "start", "key"), ("/{id}", "continue", "open"))
+"""The URL of an upload has a secret id: clients send no key with the bytes."""
+
+
 class BatchEndpoints(Struct, frozen=True):
     """Serves files and batches. `notify` tells what runs batches that there is news."""
 
@@ -55,7 +67,8 @@ class BatchEndpoints(Struct, frozen=True):
 
     def rows(self, dialect: Dialect) -> Iterator[EndpointRow]:
         """Yield what is served of a dialect's files and batches."""
-        yield from self._file_rows(dialect)
+        for files in dialect.files:
+            yield from self._file_rows(dialect, files)
         batching = dialect.batching
         if batching is None:
             return
@@ -70,19 +83,40 @@ class BatchEndpoints(Struct, frozen=True):
                 once=act == "create",
             )
 
-    def _file_rows(self, dialect: Dialect) -> Iterator[EndpointRow]:
-        files = dialect.files
-        if files is None:
-            return
+    def _file_rows(self, dialect: Dialect, files: FileFeature) -> Iterator[EndpointRow]:
         for method, path, act in _FILE_ACTS:
+            if act == "upload" and files.resumable_path is not None:
+                continue
             yield EndpointRow(
                 method=method,
-                path=f"{files.path}{path}",
+                path=files.path + (files.content if act == "content" else path),
                 policy="key",
                 handler=partial(self._file, act),
                 dialect=dialect,
                 form=act == "upload",
                 marked=files.marked,
+            )
+        yield from self._upload_rows(dialect, files)
+
+    def _upload_rows(self, dialect: Dialect, files: FileFeature) -> Iterator[EndpointRow]:
+        """Yield where files are uploaded in several requests."""
+        for path, act in () if files.uploads_path is None else _UPLOAD_ACTS:
+            yield EndpointRow(
+                method="POST",
+                path=f"{files.uploads_path}{path}",
+                policy="key",
+                handler=partial(self._upload, act),
+                dialect=dialect,
+                form=act == "part",
+            )
+        for suffix, step, policy in () if files.resumable_path is None else _RESUMABLE_ACTS:
+            yield EndpointRow(
+                method="POST",
+                path=f"{files.resumable_path}{suffix}",
+                policy=policy,
+                handler=partial(self._resumable, step),
+                dialect=dialect,
+                raw=step == "continue",
             )
 
     async def _batch(self, act: BatchAct, ctx: RequestContext) -> None:
@@ -96,6 +130,18 @@ class BatchEndpoints(Struct, frozen=True):
         from xenoglot.gateway.batches import files, queries  # noqa: PLC0415  see above
 
         await files.serve(act, queries.BatchQuery(ctx, keeper, self.bodies, self.settings))
+
+    async def _upload(self, act: UploadAct, ctx: RequestContext) -> None:
+        keeper = self._must_be_on()
+        from xenoglot.gateway.batches import queries, uploads  # noqa: PLC0415  see above
+
+        await uploads.serve(act, queries.BatchQuery(ctx, keeper, self.bodies, self.settings))
+
+    async def _resumable(self, act: ResumableAct, ctx: RequestContext) -> None:
+        keeper = self._must_be_on()
+        from xenoglot.gateway.batches import queries, resumable  # noqa: PLC0415  see above
+
+        await resumable.serve(act, queries.BatchQuery(ctx, keeper, self.bodies, self.settings))
 
     def _must_be_on(self) -> StoreService:
         if self.keeper is None:

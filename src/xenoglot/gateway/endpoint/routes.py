@@ -35,8 +35,8 @@ class EndpointRow(Struct, frozen=True, kw_only=True):
     `policy` says who may: everybody (`open`), clients with a key, where any is configured (`key`), or administrators
     (`admin`; where there are none, that is as `key`). `view` needs the role admin or viewer, `manage` the role admin;
     no key is needed for them where none of any kind is configured. `once` says that an idempotency key is heeded,
-    `form` that what is posted is a form with files and no JSON, `generates` that a model answers. A `marked` row is for
-    clients with a mark of its dialect; for others the path has a row of another dialect.
+    `form` that what is posted is a form with files and no JSON, `raw` that it is bytes of any type, `generates` that a
+    model answers. A `marked` row is for clients with a mark of its dialect; for others the path has a row of another.
     """
 
     method: str
@@ -47,6 +47,7 @@ class EndpointRow(Struct, frozen=True, kw_only=True):
     once: bool = False
     form: bool = False
     generates: bool = False
+    raw: bool = False
     marked: bool = False
 
 
@@ -78,12 +79,11 @@ class Routes:
         rows: dict[str, dict[str, EndpointRow]] = {}
         marked: dict[str, dict[str, dict[str, EndpointRow]]] = {}
         for endpoint in endpoints:
-            if endpoint.marked and endpoint.dialect is not None:
-                of_path = marked.setdefault(endpoint.path, {})
-                of_path.setdefault(endpoint.dialect.name, {})[endpoint.method] = endpoint
-                continue
             table = templates if _VARIABLE.search(endpoint.path) else rows
-            table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+            methods = table.setdefault(endpoint.path, {})
+            if endpoint.marked and endpoint.dialect is not None:
+                methods = marked.setdefault(endpoint.path, {}).setdefault(endpoint.dialect.name, {})
+            methods[endpoint.method] = endpoint
         self._exact = {path: EndpointMatch(found, {}, marked.get(path, {})) for path, found in rows.items()}
         self._templates = [
             (_pattern(path), templates[path], marked.get(path, {}))
