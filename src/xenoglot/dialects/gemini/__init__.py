@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import Dialect, ModelEndpoint
+from xenoglot.codec.features.batch import FileFeature
 from xenoglot.codec.framing.formats import JSON_ARRAY
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.embeddings import FORMS
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.codec.dialect import Headers
+    from xenoglot.codec.features.batch import FileCodec, ResumableCodec
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.limits import RateLimits
 
@@ -60,6 +62,30 @@ def decode_counted(body: JSON) -> int | None:
     """
     return Reader(body).count("totalTokens")
 
+
+def _file_codec() -> FileCodec:
+    from xenoglot.dialects.gemini.files import FILES as CODEC  # noqa: PLC0415  most gateways are never sent a file
+
+    return CODEC
+
+
+def _resumable_codec() -> ResumableCodec:
+    from xenoglot.dialects.gemini.files import RESUMABLE  # noqa: PLC0415  as above
+
+    return RESUMABLE
+
+
+FILES = tuple(
+    FileFeature(
+        path=f"/{version}/files",
+        codec=_file_codec,
+        content="/{id}:download",
+        resumable_path=f"/upload/{version}/files",
+        resumable=_resumable_codec,
+        marked=version == "v1",  # OpenAI's clients have files there too
+    )
+    for version in ("v1beta", "v1")
+)
 
 GEMINI = Dialect(
     name=NAME,
@@ -105,5 +131,6 @@ GEMINI = Dialect(
     reasoning_requested=reasoning_requested,
     usage_expected="always",
     operations=FORMS,
+    files=FILES,
 )
 """The dialect `gemini`."""
