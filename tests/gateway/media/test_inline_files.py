@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import anthropic
 import openai
 import pytest
+from openai.types import BatchRequestCounts
 
+from tests.gateway.batches.batch_requests import FINISHED, create_batch, input_line, jsonl, wait_for_status
 from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from tests.shortcuts import switched
 from xenoglot.gateway.api.fast_path import FastPath
@@ -214,6 +216,15 @@ def test_a_stored_response_is_continued_with_its_file(files: Files) -> None:
     kept = files.sdk.responses.input_items.list(first.id).data[0].to_dict()
     assert files.ids["txt"] in json.dumps(kept)
     assert NOTES not in json.dumps(kept)
+
+
+def test_a_line_of_a_batch_names_it(files: Files) -> None:
+    path, asking = asked("chat", "messages", files.ids["txt"], "txt")
+    batch = create_batch(files.sdk, jsonl(input_line("one", asking, path)))
+    assert wait_for_status(files.sdk, batch.id, *FINISHED).request_counts == BatchRequestCounts(
+        total=1, completed=1, failed=0
+    )
+    assert parts_of("messages", files.upstream.requests[-1].json)[0] == expected("messages", "txt")
 
 
 def test_tokens_are_counted_with_it(files: Files) -> None:
