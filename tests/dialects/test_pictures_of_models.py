@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import wave
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,7 @@ from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Audio, Image, Inline, Text
 from xenoglot.model.fold import fold, unfold
-from xenoglot.model.request import Request
+from xenoglot.model.request import MediaOutput, Request
 from xenoglot.model.response import Candidate, Finish, Response
 
 if TYPE_CHECKING:
@@ -117,3 +120,31 @@ def test_an_image_that_a_hosted_tool_made_is_one_of_the_model(client: str) -> No
     for content, losses in ((found, whole), (read(client, data), stream)):
         assert [part.source for part in content if isinstance(part, Image)] == [Inline("iVBORw0KGgoAAAA=", "image/png")]
         assert ("hosted_result", "approximated") in [(loss.what, loss.how) for loss in losses]
+
+
+def test_raw_samples_are_a_wav_file_for_a_client_that_wants_one() -> None:
+    samples = b64encode(bytes(480)).decode()
+    sound = Audio(source=Inline(samples), format="L16;codec=pcm;rate=16000")
+    losses = Losses()
+    for wanted, expected in (("wav", None), ("pcm16", samples)):
+        asked = Request(model="m", media=MediaOutput(modalities=("text", "audio"), audio_format=wanted))
+        (choice,) = get("chat").encode_response(drawn(sound), asked, losses)["choices"]
+        data = choice["message"]["audio"]["data"]
+        if expected is None:
+            with wave.open(io.BytesIO(b64decode(data))) as file:
+                assert (file.getframerate(), file.getsampwidth(), file.getnchannels()) == (16000, 2, 1)
+                assert file.readframes(file.getnframes()) == bytes(480)
+        else:
+            assert data == expected
+    assert [str(loss) for loss in losses if loss.what == "format"] == [
+        "$.candidates[0].content[0] format emulated (raw samples get the header of a WAV file)",
+        "$.candidates[0].content[0] format dropped (an answer of the dialect does not name it)",
+    ]
+
+
+@pytest.mark.parametrize("sound", [Audio(source=Inline("!"), format="L16"), Audio(source=Inline("AAAA"), format="mp3")])
+def test_other_sound_is_sent_as_it_came(sound: Audio) -> None:
+    asked = Request(model="m", media=MediaOutput(audio_format="wav"))
+    (choice,) = get("chat").encode_response(drawn(sound), asked, Losses())["choices"]
+    assert isinstance(sound.source, Inline)
+    assert choice["message"]["audio"]["data"] == sound.source.data

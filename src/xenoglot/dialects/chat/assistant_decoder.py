@@ -147,7 +147,7 @@ def encode_audio(audio: Audio, where: str, losses: Losses) -> JSONObject:
     data = audio.source.data if isinstance(audio.source, Inline) else None
     fields = {"id": audio.id, "data": data, "transcript": audio.transcript, "expires_at": audio.expires_at}
     if audio.format is not None:
-        losses.dropped(where, "format", "the client knows the format that it requested")
+        losses.dropped(where, "format", "an answer of the dialect does not name it")
     own = own_fields(audio.extra, where, losses)
     return {key: value for key, value in fields.items() if value is not None} | own
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import struct
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -17,10 +20,10 @@ from xenoglot.dialects.chat.parts import encode_opaque, encode_part
 from xenoglot.dialects.chat.reasoning import answer_fields, list_of
 from xenoglot.dialects.chat.signatures import carry_unsigned, message_signature, with_signature
 from xenoglot.dialects.chat.tool_calls import NO_ARGUMENTS, encode_call, encode_function_call
-from xenoglot.model.content import Audio, HostedResult, Image, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, HostedResult, Image, Inline, Opaque, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
@@ -29,6 +32,11 @@ if TYPE_CHECKING:
 
 
 NO_PLACE = "an answer holds text, images, sound and tool calls only"
+
+_RAW = ("l16", "pcm")
+_RATE = re.compile(r"rate=(\d{1,6})")
+_USUAL_RATE = 24_000
+"""Samples a second where a server does not name how many; OpenAI's `pcm16` has as many."""
 
 _WORDS = 1
 _RANKS = {Reasoning: 0, Image: 2, Refusal: 3, Audio: 4, ToolCall: 5}
@@ -98,6 +106,47 @@ def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: 
             message["audio"] = {"id": "", "expires_at": 0, "transcript": "", **message["audio"]}
     message |= _legacy_call(parts, losses) if legacy else _calls(parts, losses)
     return {key: value for key, value in form.get("blanks", {}).items() if key not in message} | message
+
+
+def as_wav(parts: Sequence[Part], where: str, losses: Losses) -> tuple[Part, ...]:
+    """Return the parts of an answer for a client that wants `wav`: raw samples get the header of such a file.
+
+    Gemini sends samples of 16 bits, one channel, as `audio/L16;codec=pcm;rate=24000`
+    (https://ai.google.dev/gemini-api/docs/speech-generation).
+    """
+    found: list[Part] = []
+    for index, part in enumerate(parts):
+        samples = _samples(part)
+        if isinstance(part, Audio) and samples is not None:
+            losses.emulated(f"{where}.content[{index}]", "format", "raw samples get the header of a WAV file")
+            data = b64encode(_wav_header(len(samples), _rate(part.format or "")) + samples).decode()
+            found.append(replace(part, source=Inline(data), format=None))
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _samples(part: Part) -> bytes | None:
+    """Return the raw samples of a part; `None` for one without any."""
+    if not isinstance(part, Audio) or not isinstance(part.source, Inline):
+        return None
+    if not (part.format or "").lower().startswith(_RAW):
+        return None
+    try:
+        return b64decode(part.source.data, validate=True)
+    except ValueError:  # whatever it is, the client gets it as it came
+        return None
+
+
+def _rate(form: str) -> int:
+    match = _RATE.search(form)
+    return _USUAL_RATE if match is None else int(match[1])
+
+
+def _wav_header(size: int, rate: int) -> bytes:
+    """Return the header of a WAV file of `size` bytes of samples."""
+    fields = (b"RIFF", 36 + size, b"WAVE", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16, b"data", size)
+    return struct.pack("<4sI4s4sIHHIIHH4sI", *fields)
 
 
 def _explained(candidate: Candidate, where: str, losses: Losses) -> JSONObject:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.frequent_shapes import silent
 from xenoglot.codec.loss import TOLERATED, form_of
 from xenoglot.codec.reader import Reader, leave, left, need_object, take_blanks
 from xenoglot.dialects.chat.assistant_decoder import decode_assistant, encode_logprobs, take_logprobs
-from xenoglot.dialects.chat.assistant_encoder import encode_message
+from xenoglot.dialects.chat.assistant_encoder import as_wav, encode_message
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.fast.frequent_answers import plain_message, plain_response
 from xenoglot.dialects.chat.finish import decode_finish, encode_finish, matched_stop, take_stop
@@ -76,14 +78,19 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
         "model": request.model if response.model is None else response.model,
     }
     body: JSONObject = {key: value for key, value in always.items() if key not in form.get("absent", ())}
-    body["choices"] = [
-        _encode_choice(candidate, index, request, losses) for index, candidate in enumerate(response.candidates)
-    ]
+    candidates = response.candidates
+    if request.media is not None and request.media.audio_format == "wav":
+        candidates = tuple(_with_wav(candidate, index, losses) for index, candidate in enumerate(candidates))
+    body["choices"] = [_encode_choice(candidate, index, request, losses) for index, candidate in enumerate(candidates)]
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage, losses)
     if response.service_tier is not None:
         body["service_tier"] = response.service_tier
     return body | own
+
+
+def _with_wav(candidate: Candidate, index: int, losses: Losses) -> Candidate:
+    return replace(candidate, content=as_wav(candidate.content, f"$.candidates[{index}]", losses))
 
 
 def is_legacy(request: Request, call: ToolCall | None = None) -> bool:
