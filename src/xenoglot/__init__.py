@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from xenoglot.client.sync import Client
     from xenoglot.client.sync_streams import ReplyStream
     from xenoglot.model.content import Image, Inline, Text, ToolCall, ToolResult
-    from xenoglot.model.request import Message, OutputFormat, Request, Thinking, Tool, ToolChoice
+    from xenoglot.model.request import MediaOutput, Message, OutputFormat, Request, Thinking, Tool, ToolChoice
     from xenoglot.model.response import Response, Usage
     from xenoglot.policy.target_health import Retry
     from xenoglot.providers.costs import Cost, Price, Prices, sum_costs
@@ -85,6 +85,7 @@ _LATER = {
     "Image": "xenoglot.model.content",
     "Inline": "xenoglot.model.content",
     "Message": "xenoglot.model.request",
+    "MediaOutput": "xenoglot.model.request",
     "OutputFormat": "xenoglot.model.request",
     "ParseError": "xenoglot.client.results.parsed",
     "Parsed": "xenoglot.client.results.parsed",
@@ -141,6 +142,7 @@ __all__ = [
     "Loss",
     "LossError",
     "Losses",
+    "MediaOutput",
     "Message",
     "NotFoundError",
     "OutputFormat",

@@ -126,6 +126,8 @@ class Client:
             top_logprobs: How many alternatives to return for each token.
             thinking: How much to reason: an effort (`"none"`, `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`,
                 `"max"`), a `Thinking`, or a dict as in Anthropic's or OpenAI's API.
+            media: Which media the answer may be made of, in which form: a `MediaOutput`, or a dict of its fields,
+                like `{"modalities": ["text", "image"]}`.
             verbosity: How long the answer should be: `"low"`, `"medium"` or `"high"`.
             user: An opaque id of the end user.
             metadata: Names and values that the provider stores with the request.

@@ -217,9 +217,9 @@ class MediaOutput(Struct, frozen=True, kw_only=True):
 
     Example:
         >>> import xenoglot
-        >>> from xenoglot.model.request import MediaOutput
         >>> message = xenoglot.Message(role="user", content=(xenoglot.Text(text="Draw a cat."),))
-        >>> drawing = xenoglot.Request(model="m", messages=(message,), media=MediaOutput(modalities=("text", "image")))
+        >>> media = xenoglot.MediaOutput(modalities=("text", "image"))
+        >>> drawing = xenoglot.Request(model="m", messages=(message,), media=media)
     """
 
     modalities: tuple[str, ...] = ()

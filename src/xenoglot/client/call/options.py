@@ -20,7 +20,7 @@ from xenoglot.errors import WireError
 from xenoglot.http1.syntax import CONNECTION_FIELDS, NOT_IN_VALUES, TOKEN
 from xenoglot.model.content import Extra
 from xenoglot.model.json import JSONObject  # at run time: `typing.get_type_hints(Options)` needs it
-from xenoglot.model.request import Effort, OutputFormat, Request, Sampling, Thinking
+from xenoglot.model.request import Effort, MediaOutput, OutputFormat, Request, Sampling, Thinking
 
 if TYPE_CHECKING:
     from xenoglot.client.call.messages import Messages
@@ -53,6 +53,7 @@ class CallOptions(TypedDict, total=False):
     logprobs: bool | None
     top_logprobs: int | None
     thinking: Thinking | Effort | Mapping[str, Any] | None
+    media: MediaOutput | Mapping[str, Any] | None
     verbosity: str | None
     user: str | None
     metadata: JSONObject | None
@@ -117,6 +118,7 @@ _OTHER_NAMES: dict[str, str] = {
     "reasoning": "`thinking`",
     "reasoning_effort": "`thinking`",
     "stop_sequences": "`stop`",
+    "modalities": "`media`",
     "functions": "`tools`",
     "function_call": "`tool_choice`",
     "instructions": "`system`",
@@ -139,6 +141,7 @@ class _Plain(Struct, kw_only=True):
     """Options that are fields of a request unchanged; `extra` is dialect-specific."""
 
     parallel_tool_calls: bool | None = None
+    media: MediaOutput | None = None
     verbosity: str | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = None
@@ -173,7 +176,9 @@ def build_request(messages: Messages, options: Options, *, model: str, dialect: 
     request = messages if isinstance(messages, Request) else Request(model="", messages=messages_of(messages))
     plain = {name: said[name] for name in said.keys() & _PLAIN}
     if plain:
-        _checked(plain, _Plain)
+        checked = _checked(plain, _Plain)
+        if checked.media is not None:
+            plain["media"] = checked.media
     fields: dict[str, Any] = {name: value for name, value in plain.items() if name not in {"model", "extra"}}
     if "system" in said:
         fields["messages"] = (*texts_of_system(said["system"]), *request.messages)
