@@ -33,6 +33,7 @@ OTHER_MEANINGS = {
     "description": "of a namespace; of a function",
     "detail": "a level that is no word",
     "effort": "a level that is no word",
+    "encrypted_content": "of a search result; of reasoning",
     "file_id": "of a citation; of a file",
     "image": "a kind of block; a field of a tool's result",
     "index": "the place of a citation; of a choice",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.gemini.citations import GROUNDING, Grounding, bytes_of, citations_of
+from xenoglot.dialects.gemini.citations import Grounding, bytes_of, citations_of
 from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, keep, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish, take_finish
 from xenoglot.dialects.gemini.logprobs import decode_logprobs, encode_logprobs
@@ -50,7 +50,7 @@ def decode_candidate(reader: Reader, place: int, answer_id: str | None) -> Candi
         parts = [replace(part, logprobs=logprobs) if is_words(part) else part for part in parts]
     last = parts[-1] if parts else None
     if isinstance(last, Text) and is_words(last):
-        parts[-1] = replace(last, citations=tuple(citations_of(reader.peek(GROUNDING), last.text)))
+        parts[-1] = replace(last, citations=citations_of(reader.rest(), last.text))
     calls = any(isinstance(part, ToolCall) for part in parts)
     finish = take_finish(reader, calls=calls)
     return Candidate(content=tuple(parts), finish=finish, extra=reader.extra(NAME, **form))

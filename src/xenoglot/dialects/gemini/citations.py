@@ -1,4 +1,4 @@
-"""Encodes and decodes the citations of an answer: `groundingMetadata` of a candidate.
+"""Encodes and decodes the citations of an answer: `groundingMetadata` and `citationMetadata` of a candidate.
 
 Source: https://ai.google.dev/gemini-api/docs/google-search. Supports join segments of the text to chunks of the web;
 the offsets of a segment count the bytes of the text in UTF-8.
@@ -13,12 +13,13 @@ from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.model.content import Citation, Extra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
 
 GROUNDING = "groundingMetadata"
+RECITED = "citationMetadata"
 KIND = "url_citation"
 
 _STRETCH = 64
@@ -33,8 +34,26 @@ _OWN = Extra(dialect=NAME, form={"derived": True})
 """Marks a citation that was read off metadata: it is written back with that."""
 
 
-def citations_of(metadata: JSON, text: str) -> Iterator[Citation]:
-    """Yield the citations of `text` that `metadata` tells of: one for each segment and chunk, then the other chunks.
+def citations_of(fields: Mapping[str, JSON], text: str) -> tuple[Citation, ...]:
+    """Return the citations of `text` that the `fields` of a candidate hold; they remain there as they are."""
+    if GROUNDING not in fields and RECITED not in fields:
+        return ()
+    return (*_grounded(fields.get(GROUNDING), text), *_recited(fields.get(RECITED), text))
+
+
+def _recited(metadata: JSON, text: str) -> Iterator[Citation]:
+    """Yield a citation for each source that the model recited (`CitationMetadata`; Vertex AI has `citations`)."""
+    if not isinstance(metadata, dict):
+        return
+    data = _Bytes(text)
+    for source in _list(metadata.get("citationSources") or metadata.get("citations")):
+        uri, title = source.get("uri"), source.get("title")
+        if isinstance(uri, str) and uri:
+            yield _citation((uri, title if isinstance(title, str) else None), _place(source, data))
+
+
+def _grounded(metadata: JSON, text: str) -> Iterator[Citation]:
+    """Yield a citation for each segment and chunk, then one for each of the other chunks.
 
     Nothing that is malformed is an error: the metadata itself is carried along whole.
     """

@@ -102,6 +102,8 @@ def encode_annotation(citation: Citation, length: int, where: str, losses: Losse
     for field in ("cited_text", "file_id"):
         if getattr(citation, field) is not None:
             losses.dropped(where, field, "an annotation has no such field")
+    if citation.title is None:
+        losses.approximated(where, "title", "the dialect requires one: it is empty")
     return {
         "type": _URL,
         "url": citation.url,

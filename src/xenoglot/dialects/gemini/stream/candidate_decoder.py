@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.dialects.gemini.candidate import is_words, take_content, take_logprobs
-from xenoglot.dialects.gemini.citations import GROUNDING, citations_of
+from xenoglot.dialects.gemini.citations import citations_of
 from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.dialects.gemini.finish import take_finish
 from xenoglot.dialects.gemini.parts.partial_call import CALL, PartialCall, is_partial
@@ -81,7 +81,7 @@ class CandidateDecoder:
     def end(self) -> list[Event]:
         """Return the end of the candidate, which its `finish` tells; what it cites is known by now."""
         text = "".join(self._pieces) if self._open is Text else ""
-        cited = tuple(citations_of(self._late.get(GROUNDING), text)) if text else ()
+        cited = citations_of(self._late, text) if text else ()
         events: list[Event] = [CitationDelta(citation=citation, candidate=self._index) for citation in cited]
         events += self._close(cited)
         if self.finish is not None:
