@@ -7,7 +7,7 @@ the installed package: nothing is downloaded. An unknown cost is `None`, which i
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -204,6 +204,12 @@ class Prices:
             return None
         return _listed_rates(model, provider, at)
 
+    def context_window(self, model: str, *, provider: str | None = None) -> int | None:
+        """Return the most tokens of prompt and answer, by the table of prices; `None` if it does not list them."""
+        if not self._packaged or not _installed():
+            return None
+        return _listed_window(model, provider)
+
     def load(self) -> None:
         """Load the table now (some hundred milliseconds) instead of at the first lookup."""
         if self._packaged and _installed():
@@ -292,6 +298,16 @@ def _listed_cost(usage: Usage, model: str, asked: _Asked) -> Cost | None:
         return None
     source = f"genai-prices: {provider.id}/{found.id}"
     return _cost(parts, currency="USD", source=source, estimated=usage.estimated or _guessed(usage, price))
+
+
+@lru_cache(maxsize=1024)  # finding a model takes about a millisecond
+def _listed_window(model: str, provider: str | None) -> int | None:
+    try:
+        _, found = _snapshot().find_provider_model(model, None, _named(provider), None)
+    except LookupError:
+        return None
+    window: int | None = found.context_window
+    return window
 
 
 def _listed_rates(model: str, provider: str | None, at: datetime) -> Rates | None:

@@ -141,3 +141,16 @@ async def test_facts_fill_in_what_a_server_does_not_list() -> None:
         ),
         ModelInfo(id="b", input_modalities=("text",), tools=False),
     )
+
+
+async def test_windows_and_prices_of_the_table() -> None:
+    """A provider whose row has no windows, and whose list neither: the table of prices has some of them."""
+    upstream = UpstreamSettings(dialect="chat", base_url="http://127.0.0.1:9", provider="together")
+    config = Config(upstreams={"one": upstream, "own": replace(upstream, provider=None)}, ledger=None)
+    facts = ModelFacts(config.upstreams, PriceList(config, lambda: 1.7e9))
+    name = "openai/gpt-oss-120b"
+    plans = [single("a", "one", name), single("b", "own", name), single("c", "one", "no-such-model")]
+    known, own, unknown = await list_models(Router(plans), {"one": Having(), "own": Having()}, facts)
+    assert (known.max_input_tokens or 0) > 0
+    assert known.price is not None
+    assert (own, unknown) == (ModelInfo(id="b"), ModelInfo(id="c"))

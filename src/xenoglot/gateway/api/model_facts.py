@@ -60,6 +60,8 @@ class ModelFacts:
         window, limit, reasoning = model.max_input_tokens, model.max_output_tokens, model.reasoning
         if window is None:
             window = context_of(upstream.model_overrides, route.model)
+        if window is None and self._prices is not None:
+            window = self._prices.context_window(route.backend, route.model)
         if limit is None:
             limit = targets_of(upstream).of(route.model).max_tokens_limit
         if reasoning is None:

@@ -64,6 +64,11 @@ class PriceList:
         """Return the prices of a model; `None` if they are unknown, or not linear. Takes about a millisecond once."""
         return self._rates_of(upstream, model)
 
+    def context_window(self, upstream: str, model: str) -> int | None:
+        """Return the context window of a model of a known provider, by the table of prices; `None` if it has none."""
+        provider = self._providers.get(upstream)
+        return None if provider is None else self._table.context_window(model, provider=provider)
+
     def use_stored(self, rows: Sequence[StoredPrice]) -> None:
         """Use these prices of the store from now on."""
         self._stored = [(row, _stored_rates(row)) for row in sorted(rows, key=lambda row: row.rank)]
