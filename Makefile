@@ -88,7 +88,7 @@ docs-artefacts: install-dev  ## the generated pages, into build/docs (losses, fa
 wire-diff: install-dev  ## what the newest types of the SDKs have that no dialect reads, and has no reason in docs/dialects/unread.toml
 	@$(BIN)/python scripts/wire_diff.py $(ARGS)
 
-fidelity: install-dev  ## how many cells of the fidelity tables are exact, approximated, dropped; ARGS=--dropped lists the features
+fidelity: install-dev  ## how many cells of the fidelity tables are exact, approximated, dropped; ARGS="--dropped chat messages" lists the features
 	@$(BIN)/python scripts/fidelity.py $(ARGS)
 
 docs-contents: install-dev  ## docs/README.md, the list of pages, from docs/navigation.toml
