@@ -26,6 +26,7 @@ ELSEWHERE = {
     "text_parts",
     "extended_sampling",
     "cache_marks",
+    "compaction",
     "cache_minimum",
     "hosted_tools",
     "strict_tools",

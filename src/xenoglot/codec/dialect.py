@@ -10,6 +10,7 @@ from warnings import warn
 from msgspec import Struct
 
 from xenoglot.codec.features.batch import BatchFeature, FileFeature
+from xenoglot.codec.features.compaction import CompactionForm
 from xenoglot.codec.features.extra_usage import ExtraUsage
 from xenoglot.codec.features.forward import ForwardedPath
 from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
@@ -22,7 +23,8 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Stage
 from xenoglot.codec.target import Target
 from xenoglot.model.catalog import ModelInfo
-from xenoglot.model.content import HostedKind
+from xenoglot.model.content import Extra, HostedKind
+from xenoglot.model.context import AppliedEdit
 from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON, JSONObject
@@ -154,6 +156,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The counts billed apart, of the fields of usage that only the dialect knows; `None` if there are none."""
     answer_at_once: Callable[[Request], Response | None] | None = None
     """The answer that needs no model, for example to a request that only loads one; `None` for any other request."""
+    applied_edits: Callable[[Sequence[AppliedEdit]], Extra] | None = None
+    """Returns the fields of a candidate that report the context edits that were applied to its request."""
+    compaction: CompactionForm | None = None
+    """The endpoint that compacts a conversation, if the dialect has one."""
     state: StoredResponseCodec | None = None
     """Stored responses, if the dialect has them."""
     operations: tuple[AnyForm, ...] = ()

@@ -93,6 +93,9 @@ class Target(Struct, frozen=True, kw_only=True):
     """Whether the server continues a last assistant turn."""
     stop_limit: int | None = 4
     """The maximum number of stop strings; if it is the usual number, the dialect's own limit holds."""
+    compaction: bool = False
+    """Whether the server compacts and clears the context itself, in a dialect with wishes for that; otherwise the
+    gateway does."""
     stops: Literal["native", "ours"] = "native"
     """What ends an answer at a stop string: the server, or we, who then do not send it any."""
     tool_name_limit: int | None = None

@@ -46,6 +46,7 @@ from xenoglot.gateway.routing.router import Router, plans, single
 from xenoglot.gateway.store_service import OFF as OFF_HERE
 from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.background import BackgroundJobs
+from xenoglot.gateway.stored.compact import CompactEndpoint
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.interceptors import Interceptors, interceptors_of
@@ -172,6 +173,7 @@ class Gateway:
             intake=intake,
             stored=StoredEndpoints(keeper, bodies, self.auth, jobs),
             batches=BatchEndpoints(keeper, bodies, config.batches, lambda: self.runner().tell()),
+            compact=CompactEndpoint(relay, intake),
             count=CountEndpoint(self.services, bodies, intake),
             operation=OperationEndpoint(self.services, bodies),
             forwarding=ForwardEndpoint(self.services, bodies),

@@ -405,6 +405,11 @@ class Remote:
         except WireError as error:
             raise self._replies.unreadable(error, data, reply, url) from error
 
+    def compacts(self, dialect: str, model: str) -> str | None:
+        """Return the dialect in which the server compacts for clients of `dialect`; `None` if it does not."""
+        remote = self.for_dialect(dialect, model)
+        return remote._dialect.name if remote._targets.of(model).compaction else None  # noqa: SLF001  of this class
+
     def continues(self, model: str) -> bool:
         """Return whether the server continues a last turn of the assistant's."""
         return self._targets.of(model).prefill == "native"

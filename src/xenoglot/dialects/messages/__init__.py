@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.features.batch import BatchFeature, FileFeature
 from xenoglot.codec.reader import Reader
+from xenoglot.dialects.messages.context_management import applied_edits
 from xenoglot.dialects.messages.errors import decode_error, encode_error
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.fast.frequent_shapes import NAME_LIMIT
@@ -170,6 +171,7 @@ MESSAGES = Dialect(
     id_prefix="msg_",
     blank_stops=False,
     decode_request=decode_request,
+    applied_edits=applied_edits,
     glimpse=glimpse,
     encode_request=encode_request,
     decode_response=decode_response,

@@ -19,6 +19,7 @@ from xenoglot.dialects.responses.request.count_tokens import decode_counted, enc
 from xenoglot.dialects.responses.request.decoder import decode_count, decode_request
 from xenoglot.dialects.responses.request.encoder import encode_request
 from xenoglot.dialects.responses.response import decode_response, encode_response
+from xenoglot.dialects.responses.stored.compact import COMPACTION_FORM
 from xenoglot.dialects.responses.stored.responses import STATE
 from xenoglot.dialects.responses.stream.decoder import StreamDecoder
 from xenoglot.dialects.responses.stream.encoder import StreamEncoder
@@ -69,6 +70,7 @@ RESPONSES = Dialect(
     encode_count=encode_count,
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
+    compaction=COMPACTION_FORM,
     state=STATE,
     operations=OPERATIONS,
     forwarded_paths=FORWARDED_PATHS,

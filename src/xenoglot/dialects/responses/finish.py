@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Losses, form_of
 from xenoglot.dialects.responses.extras import NAME
-from xenoglot.model.content import Extra, Refusal, ToolCall
+from xenoglot.model.content import CompactedHistory, Extra, Refusal, ToolCall
 from xenoglot.model.response import Finish
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def encode_finish(finish: Finish | None, parts: Sequence[Part], losses: Losses) 
     word = _REASONS.get(finish.reason)
     if finish.reason == "refusal" and any(isinstance(part, Refusal) for part in parts):
         word = None  # the model's own words tell of it
-    if finish.reason not in _EXACT:
+    summarized = finish.reason == "compaction" and any(isinstance(part, CompactedHistory) for part in parts)
+    if finish.reason not in _EXACT and not summarized:
         losses.approximated(where, "reason", f"`{finish.reason}` is written as `{word or 'completed'}`")
     return {
         "status": "completed" if word is None else "incomplete",

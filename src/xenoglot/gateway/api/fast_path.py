@@ -84,6 +84,8 @@ class FastPath:
             if entry.dialect.state is not None and not entry.dialect.state.wish(value).stateless:
                 return None  # it wants something kept, or means something that is
             request = decode_request(entry.dialect, value, entry.route, entry.variables)
+            if request.context_management is not None and request.context_management.acts:
+                return None
             return self._begun(exchange, entry, request, lambda alike: unambiguous(data, value) if alike else data)
         except Exception:  # noqa: BLE001  whatever it is, the task meets it again, and tells of it
             return None

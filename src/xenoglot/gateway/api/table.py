@@ -24,6 +24,7 @@ from xenoglot.gateway.endpoint.request_context import Handler
 from xenoglot.gateway.endpoint.responses import send
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, EndpointRow
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
+from xenoglot.gateway.stored.compact import CompactEndpoint
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
 from xenoglot.model.failure import Failure
@@ -74,6 +75,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     intake: Intake
     stored: StoredEndpoints
     batches: BatchEndpoints
+    compact: CompactEndpoint
     count: CountEndpoint
     operation: OperationEndpoint
     forwarding: ForwardEndpoint
@@ -130,6 +132,10 @@ class Endpoints(Struct, frozen=True, kw_only=True):
         if dialect.models_path != MODELS:
             handler = self.models.list_models
             yield EndpointRow(method="GET", path=dialect.models_path, policy="key", handler=handler, dialect=dialect)
+        if dialect.compaction is not None:
+            compacting = partial(self.compact.serve, dialect.compaction)
+            path = dialect.compaction.path
+            yield EndpointRow(method="POST", path=path, policy="key", handler=compacting, dialect=dialect, once=True)
         yield from self.stored.rows(dialect)
         yield from self.batches.rows(dialect)
         yield from self._operations(dialect)

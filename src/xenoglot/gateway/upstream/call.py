@@ -25,6 +25,7 @@ from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.routing.router import RoutePlan, apply_caps, apply_defaults
+from xenoglot.gateway.upstream.compaction import compacting
 from xenoglot.gateway.upstream.first_event import begun, gathered
 from xenoglot.gateway.upstream.midstream_failover import SentAnswer, begun_request, continued
 from xenoglot.gateway.upstream.preserve_reasoning import preserving
@@ -58,7 +59,11 @@ COMPLETION = "text_completion"
 def answering(services: UpstreamServices, route: Route, dialect: Dialect, request: Request, owner: str) -> Backend:
     """Return who answers a `request` of `owner`'s, a client of `dialect`."""
     answer = _at_once(services, route, dialect, request)
-    return preserving(services, route, dialect.name, owner) if answer is None else Scripted(answer, name=route.backend)
+    if answer is not None:
+        return Scripted(answer, name=route.backend)
+    backend = preserving(services, route, dialect.name, owner)
+    context = request.context_management
+    return backend if context is None or not context.acts else compacting(backend, services, route, dialect.name)
 
 
 def _at_once(services: UpstreamServices, route: Route, dialect: Dialect, request: Request) -> Response | None:

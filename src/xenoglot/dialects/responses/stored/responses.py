@@ -16,6 +16,7 @@ from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.openai.shared import encode_page, refusal
 from xenoglot.dialects.responses.errors import encode_failure
+from xenoglot.dialects.responses.request.context_management import TRIGGER
 from xenoglot.dialects.responses.stored.conversations import CONVERSATIONS, anonymous, identify
 from xenoglot.errors import FailureError, WireError
 
@@ -78,7 +79,8 @@ def prepare(body: JSONObject, items: Sequence[JSON]) -> JSONObject:
     rest = {key: value for key, value in body.items() if key not in _ASKING} | {"store": False}
     if list(items) == decode_items(body):
         return rest
-    return rest | {"input": [anonymous(item) for item in items if not _silent(item)]}
+    said = [item for at, item in enumerate(items) if at + 1 == len(items) or not _is_trigger(item)]
+    return rest | {"input": [anonymous(item) for item in said if not _silent(item)]}
 
 
 def ask_seals(body: JSONObject) -> JSONObject:
@@ -184,6 +186,11 @@ def _conversation(reader: Reader) -> str | None:
     if isinstance(reader.peek("conversation"), dict):
         return Reader(reader.take("conversation", dict), reader.at("conversation")).need("id", str)
     return reader.take("conversation", str)
+
+
+def _is_trigger(item: JSON) -> bool:
+    """Whether an item requested a compaction, which is done unless it is the last of all."""
+    return isinstance(item, dict) and item.get("type") == TRIGGER
 
 
 def _silent(item: JSON) -> bool:
