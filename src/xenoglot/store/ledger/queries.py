@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from xenoglot.store.ledger.rows import COLUMNS, FIRST_FAILED_STATUS, RequestRow
+from xenoglot.store.ledger.rows import COLUMNS, FIRST_FAILED_STATUS, HOUR, RequestRow
 from xenoglot.store.ledger.tables import COUNTS, ENDED
 from xenoglot.store.ledger.tag_usage import TAG, tag_usage
 from xenoglot.store.queries import RowStatement, Statement
@@ -30,10 +31,9 @@ CHECK: Final = Statement("SELECT 1 FROM request LIMIT 1")
 """Fails if the store cannot be used."""
 
 _HOUR_COLUMNS: Final = (*KEYS, *SUMS)
-_COUNTED: Final = slice(COLUMNS.index(COUNTS[0]), COLUMNS.index("estimated") + 1)
-"""Where a row has its counts, and whether they are estimated, in the order of `SUMS`."""
-_REQUESTS, _FAILURES, _FIRST_COUNT = (SUMS.index(name) for name in ("requests", "failures", COUNTS[0]))
-_COST, _UNPRICED, _LOSSES = (SUMS.index(name) for name in ("cost", "unpriced", "losses"))
+_COUNTED: Final = slice(COLUMNS.index(COUNTS[0]), COLUMNS.index("cost") + 1)
+"""Where a row has its counts, whether they are estimated, and its cost, in the order of `SUMS`."""
+_names: Final = attrgetter(*KEYS[1:])
 _ADD: Final = (
     f"INSERT INTO usage_hour ({', '.join(_HOUR_COLUMNS)})"  # noqa: S608  constants
     f" VALUES ({', '.join(f'${place + 1}' for place in range(len(_HOUR_COLUMNS)))})"
@@ -93,24 +93,25 @@ def known(names: Sequence[str]) -> Steps[set[str]]:
 
 def summed(rows: Iterable[RequestRow]) -> dict[tuple[int, str, str, str, str, str, str], list[int]]:
     """Return the sums of `rows` by the key of `usage_hour`."""
-    sums: dict[tuple[int, str, str, str, str, str, str], list[int]] = {}
+    alike: dict[tuple[float, tuple[str | None, ...]], list[RequestRow]] = {}
     for row in rows:
-        names = (row.tenant or "", row.key or "", row.model or "", row.upstream or "", row.dialect or "")
-        key = (row.hour, *names, row.currency or "")
-        total = sums.get(key)
-        if total is None:
-            total = sums[key] = [0] * len(SUMS)
-        total[_REQUESTS] += 1
-        for place, count in enumerate(astuple(row)[_COUNTED], _FIRST_COUNT):
-            if count:
-                total[place] += count
-        if row.cost is not None:
-            total[_COST] += row.cost
-        elif row.unpriced:
-            total[_UNPRICED] += 1
-        total[_FAILURES] += row.failed
-        total[_LOSSES] += row.losses
+        alike.setdefault((row.at // HOUR, _names(row)), []).append(row)
+    sums: dict[tuple[int, str, str, str, str, str, str], list[int]] = {}
+    for group in alike.values():
+        one = group[0]
+        names = (one.tenant or "", one.key or "", one.model or "", one.upstream or "", one.dialect or "")
+        key = (one.hour, *names, one.currency or "")
+        total = _total(group)
+        sums[key] = [sum(pair) for pair in zip(sums[key], total, strict=True)] if key in sums else total
     return sums
+
+
+def _total(rows: Sequence[RequestRow]) -> list[int]:
+    """Return the sums of rows, a column at a time: that loop is in C."""
+    columns = zip(*[astuple(row)[_COUNTED] for row in rows], strict=True)
+    *counts, cost = (sum(filter(None, column)) for column in columns)
+    failures, unpriced = sum(row.failed for row in rows), sum(row.unpriced for row in rows)
+    return [len(rows), failures, *counts, cost, unpriced, sum(row.losses for row in rows)]
 
 
 EXPECTED: Final = f"{', '.join(GROUPS)}, {TAG}NAME"
