@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING
 
 from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.gateway.api.metrics import lag_exposition
-from xenoglot.gateway.observability.loop_lag import LATE_SECONDS, LoopLag, current_location, watch_loop
+from xenoglot.gateway.observability.loop_lag import (
+    LATE_SECONDS,
+    LoopLag,
+    Watchdog,
+    current_location,
+    watch_loop,
+)
 
 if TYPE_CHECKING:
     import pytest
+
+PROBES = 20
 
 
 class StallReported(logging.Handler):
@@ -27,6 +35,23 @@ class StallReported(logging.Handler):
         """Keep the line."""
         self.lines.append(record.getMessage())
         self.told.set()
+
+
+class CountedProbes(LoopLag, kw_only=True, dict=True):
+    """Counts probes; `probed` is set after some."""
+
+    probes: int = 0
+
+    def __post_init__(self) -> None:
+        """Wait for probes."""
+        self.probed = threading.Event()
+
+    def note(self, seconds: float, place: str) -> None:
+        """Count one."""
+        super().note(seconds, place)
+        self.probes += 1
+        if self.probes >= PROBES:
+            self.probed.set()
 
 
 async def test_k16_a_loop_that_stands_still_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,6 +73,20 @@ async def test_k16_a_loop_that_stands_still_is_told_of(monkeypatch: pytest.Monke
         logger.removeHandler(handler)
     assert handler.lines[0].endswith(" ms at xenoglot.somewhere:7")
     assert (lag.stalls >= 1, lag.worst > LATE_SECONDS) == (True, True)
+
+
+async def test_a_loop_that_turns_has_no_stalls_and_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xenoglot.gateway.observability.loop_lag.PROBE_SECONDS", 0.0)
+    monkeypatch.setattr("xenoglot.gateway.observability.loop_lag.LATE_SECONDS", TIMEOUT)
+    lag = CountedProbes()
+    watchdog = Watchdog(lag)
+    watchdog.start()
+    assert await asyncio.to_thread(lag.probed.wait, TIMEOUT)
+    watchdog.stop()
+    watchdog.join(TIMEOUT)
+    assert not watchdog.is_alive()
+    assert (lag.stalls, lag.probes >= PROBES) == (0, True)
+    await asyncio.sleep(0)  # the answer to the last probe comes when it is not awaited any more
 
 
 def test_the_place_is_that_of_our_own_code() -> None:

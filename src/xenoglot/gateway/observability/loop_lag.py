@@ -56,28 +56,35 @@ class Watchdog(threading.Thread):
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._watched = threading.get_ident()
-        self._answered = threading.Event()
-        self._over = threading.Event()
+        self._answered = threading.Lock()
+        """Free for a moment, when the loop has answered: waiting for a lock is a fifth of waiting for an event."""
+        self._answered.acquire()
+        self._stopped = threading.Lock()
+        """Free when the loop is no longer watched."""
+        self._stopped.acquire()
 
     def run(self) -> None:
         """Ask, and wait for the answer, again and again."""
-        while not self._over.wait(PROBE_SECONDS):
-            self._answered.clear()
+        while not self._stopped.acquire(timeout=PROBE_SECONDS):
             asked = self._clock()
             place = ""
             try:
-                self._loop.call_soon_threadsafe(self._answered.set)
+                self._loop.call_soon_threadsafe(self._answer)
             except RuntimeError:  # the loop is closed
                 return
-            while not self._answered.wait(LATE_SECONDS) and not self._over.is_set():
+            while not self._answered.acquire(timeout=LATE_SECONDS):
                 place = place or current_location(sys._current_frames().get(self._watched))  # noqa: SLF001  documented
-            if not self._over.is_set():
+            if self._stopped.locked():
                 self._lag.note(self._clock() - asked, place)
 
     def stop(self) -> None:
         """Watch no more."""
-        self._over.set()
-        self._answered.set()
+        self._stopped.release()
+        self._answer()
+
+    def _answer(self) -> None:
+        if self._answered.locked():  # else it has been answered, and the thread is about to see it
+            self._answered.release()
 
 
 @contextmanager
