@@ -260,8 +260,8 @@ MADE_OF: dict[type, tuple[str, ...]] = {
     Reasoning: ("text", "summary"),
     ToolCall: ("id", "name", "namespace", "arguments", "kind"),
     ToolResult: ("call_id", "content"),
-    HostedCall: ("id", "kind", "name", "arguments", "server"),
-    HostedResult: ("call_id", "kind", "content", "error"),
+    HostedCall: ("kind", "name", "arguments", "server"),
+    HostedResult: ("kind", "content", "error"),
     HostedTool: ("kind", "server"),
     Refusal: ("text",),
     CompactedHistory: ("text", "encrypted"),
@@ -277,6 +277,8 @@ BOOKKEEPING = {
     ToolCall: ("item_id",),
     ToolResult: ("name", "kind"),
     CompactedHistory: ("id", "origin", "replaces"),
+    HostedCall: ("id",),
+    HostedResult: ("call_id", "name"),
 }
 """Respelling: what a wire keeps beside a part for its own use, or what follows from the rest."""
 
@@ -353,6 +355,8 @@ def _plain(part: Part | Tool) -> Part | Tool:
             part = replace(part, parameters=NO_PARAMETERS)
         case ToolCall():
             part = replace(_settled(part), item_id=None)
+        case HostedCall():
+            part = _settled(part)
         case ToolResult():  # respelling: not an error, or nothing said of errors; empty text says nothing
             content = tuple(inner for inner in part.content if getattr(inner, "text", inner))
             part = replace(part, is_error=part.is_error or None, content=content)

@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.opaque import name_of
 from xenoglot.errors import WireError
-from xenoglot.model.content import CodeOutput, File, HostedCall, Image, Nested, Opaque, Plain, SearchResult, Text
+from xenoglot.model.content import (
+    CodeOutput,
+    File,
+    HostedCall,
+    HostedResult,
+    Image,
+    Nested,
+    Opaque,
+    Plain,
+    SearchResult,
+    Text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import HostedResult, Part
+    from xenoglot.model.content import Part
     from xenoglot.model.json import JSON
 
 _DONE = {
@@ -33,11 +44,19 @@ _DONE = {
 def hosted_words(part: HostedCall | HostedResult, where: str, losses: Losses) -> Text | None:
     """Return the words of a call or a result in a history, or `None`; either is a loss."""
     words = words_of_hosted(part)
+    _note_extras(part, where, losses)
     if words is None:
         losses.dropped(where, name_of(part), "a tool of the provider ran; the dialect has no place for it")
         return None
     losses.approximated(where, name_of(part), "a tool of the provider ran; its words are written")
     return Text(text=f"{words}\n", cache=part.cache)
+
+
+def _note_extras(part: HostedCall | HostedResult, where: str, losses: Losses) -> None:
+    """Report the fields that only the dialect of the tool has: the text holds none of them."""
+    losses.carry(part.extra, where, "")
+    for index, one in enumerate(part.content if isinstance(part, HostedResult) else ()):
+        losses.carry(getattr(one, "extra", None), f"{where}.content[{index}]", "")
 
 
 def words_of_hosted(part: HostedCall | HostedResult) -> str | None:

@@ -85,7 +85,7 @@ def test_videos_go_home(case: str) -> None:
     assert crossed("gemini", Losses(), contents=contents)["contents"] == contents
 
 
-@pytest.mark.parametrize("tool", ["googleSearch", "codeExecution", "urlContext", "googleMaps"])
+@pytest.mark.parametrize("tool", ["googleMaps", "enterpriseWebSearch"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_tools_that_only_google_runs_are_refused_by_name_findings_b4(name: str, tool: str) -> None:
     with pytest.raises(WireError, match=f"`{tool}`"):
@@ -141,8 +141,6 @@ def test_fields_inside_of_known_objects_are_reported_by_their_paths(name: str) -
 
 
 UNKNOWN: dict[str, JSONObject] = {
-    "executableCode": {"executableCode": {"language": "PYTHON", "code": "1"}},
-    "codeExecutionResult": {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
     "toolCall": {"toolCall": {"toolType": "URL_CONTEXT"}},
 }
 

@@ -16,7 +16,7 @@ from xenoglot.dialects.gemini.parts.decoder import decode_parts
 from xenoglot.dialects.gemini.parts.encoder import PartEncoder
 from xenoglot.dialects.gemini.signatures import sign_words, take_answered
 from xenoglot.dialects.gemini.tool_calls import CallIds
-from xenoglot.model.content import Refusal, Text, ToolCall
+from xenoglot.model.content import HostedCall, HostedResult, Refusal, Text, ToolCall
 from xenoglot.model.response import Candidate
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def take_content(reader: Reader, ids: CallIds, form: JSONObject) -> list[Part]:
     if value is None:
         form["parts"] = "absent"
         return []
-    parts = list(decode_parts(value, content.at("parts"), ids, answered=True))
+    parts = list(decode_parts(value, content.at("parts"), ids))
     if parts == [Text(text="")]:
         form["parts"] = "blank"
         return []
@@ -155,6 +155,8 @@ class _Written:
             self.parts[-1]["text"] = "".join(self._texts)
 
     def add(self, part: Part, where: str) -> None:
+        if isinstance(part, HostedCall | HostedResult) and not self._home and self.grounding.ran(part, where):
+            return
         for encoded in self._encoder.part(part, where, _ROLE):
             before = self._place(encoded)
             if isinstance(part, Text):

@@ -9,17 +9,22 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.gemini.extras import NAME
-from xenoglot.model.content import Citation, Extra
+from xenoglot.errors import WireError
+from xenoglot.model.content import Citation, Extra, HostedCall, SearchResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import CodeOutput, HostedResult, Part
     from xenoglot.model.json import JSON, JSONObject
 
 GROUNDING = "groundingMetadata"
 RECITED = "citationMetadata"
+PAGES = "urlContextMetadata"
 KIND = "url_citation"
 
 _STRETCH = 64
@@ -143,13 +148,43 @@ def _citation(chunk: tuple[str, str | None] | None, place: tuple[int, int] | Non
 class Grounding:
     """Builds the grounding metadata of one candidate from its citations."""
 
-    __slots__ = ("_chunks", "_losses", "_supports", "_where")
+    __slots__ = ("_chunks", "_losses", "_pages", "_queries", "_supports", "_where")
 
     def __init__(self, where: str, losses: Losses) -> None:
         self._where = where
         self._losses = losses
         self._chunks: dict[tuple[str, str | None], int] = {}
         self._supports: list[JSONObject] = []
+        self._queries: list[str] = []
+        self._pages: list[JSONObject] = []
+
+    def ran(self, part: HostedCall | HostedResult, where: str) -> bool:
+        """Take what a search or a page fetch did; return whether it was one: these have metadata in place of parts."""
+        if part.kind not in ("web_search", "web_fetch"):
+            return False
+        self._losses.carry(part.extra, where, NAME)
+        self._losses.emulated(where, name_of(part), "written in the metadata of the candidate")
+        if isinstance(part, HostedCall):
+            self._queries += _queries(part.arguments) if part.kind == "web_search" else []
+            return True
+        if part.error is not None:
+            self._losses.dropped(where, "error", "the metadata has no failures")
+        for index, one in enumerate(part.content):
+            self._found(one, part.kind, f"{where}.content[{index}]")
+        return True
+
+    def _found(self, one: Part | SearchResult | CodeOutput, kind: str, where: str) -> None:
+        if not isinstance(one, SearchResult) or one.url is None:
+            self._losses.dropped(where, "result", "the metadata holds URLs and titles")
+            return
+        for field in ("text", "age", "file_id", "score"):
+            if getattr(one, field) is not None:
+                self._losses.dropped(where, field, "the metadata holds URLs and titles")
+        self._losses.carry(one.extra, where, NAME)
+        if kind == "web_search":
+            self._chunks.setdefault((one.url, one.title), len(self._chunks))
+        else:
+            self._pages.append({"retrievedUrl": one.url, "urlRetrievalStatus": "URL_RETRIEVAL_STATUS_SUCCESS"})
 
     def cite(self, citation: Citation, text: str, part: int, before: int) -> None:
         """Add a citation of `text`, which stands `before` bytes into the wire's part number `part`."""
@@ -172,13 +207,25 @@ class Grounding:
         self._supports.append({"segment": segment, "groundingChunkIndices": [index]})
 
     def metadata(self, parts: int) -> JSONObject:
-        """Return the field of a candidate of as many `parts`; nothing where nothing was cited."""
-        if not self._supports:
-            return {}
+        """Return the fields of a candidate of as many `parts`; none where nothing was cited, searched or fetched."""
+        pages = {PAGES: {"urlMetadata": self._pages}} if self._pages else {}
+        if not (self._supports or self._chunks or self._queries):
+            return pages
         if any(support["segment"]["partIndex"] != parts - 1 for support in self._supports):
             self._losses.approximated(self._where, "citation", "only the last text keeps its citations")
         chunks = [{"web": {"uri": uri} | ({} if title is None else {"title": title})} for uri, title in self._chunks]
-        return {GROUNDING: {"groundingChunks": chunks, "groundingSupports": self._supports}}
+        told = {"webSearchQueries": self._queries, "groundingChunks": chunks, "groundingSupports": self._supports}
+        return {GROUNDING: {key: value for key, value in told.items() if value}, **pages}
+
+
+def _queries(arguments: str) -> list[str]:
+    """Return what a search was for."""
+    try:
+        value = decode_json(arguments or "{}")
+    except WireError:
+        return []
+    said = (value.get("queries") or [value.get("query")]) if isinstance(value, dict) else []
+    return [query for query in said if isinstance(query, str)] if isinstance(said, list) else []
 
 
 def bytes_of(text: str) -> int:

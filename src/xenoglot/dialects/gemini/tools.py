@@ -16,8 +16,10 @@ from xenoglot.codec.requests.names import namespaces_of
 from xenoglot.dialects.gemini.computer_use import KIND as COMPUTER_USE
 from xenoglot.dialects.gemini.computer_use import predefined_functions
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
+from xenoglot.dialects.gemini.request.hosted_tools import decode_hosted_tools, encode_hosted_tool
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra, Opaque
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
@@ -55,8 +57,11 @@ def take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
         path = entry.at(_FUNCTIONS)
         functions = (entry.take_if(_FUNCTIONS, list) or []) if entry.peek(_FUNCTIONS) else []
         tools += [_decode_function(Reader(item, f"{path}[{index}]")) for index, item in enumerate(functions)]
-        beside = bool(entry.rest()) or not functions
-        if beside:
+        hosted = decode_hosted_tools(entry.rest())
+        beside = len(hosted) if hosted is not None else bool(entry.rest()) or not functions
+        if hosted is not None:
+            tools += hosted
+        elif beside:
             predefined = predefined_functions(entry.rest(), declared)
             declared |= {tool.name for tool in predefined}
             tools += predefined or [Opaque(dialect=NAME, data=entry.rest())]
@@ -139,6 +144,9 @@ def encode_tools(request: Request, parts: PartEncoder, crossing: EncodeContext) 
         elif isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
             encoded.append(tool.data)
             known.append(tool)
+        elif isinstance(tool, HostedTool) and (entry := encode_hosted_tool(tool, where, crossing.losses)) is not None:
+            encoded.append(entry)
+            known.append(tool)
         else:
             crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
         before = tool.definition if isinstance(tool, Tool) else None
@@ -156,9 +164,9 @@ def _laid_out(encoded: list[JSONObject], layout: list[list[JSON]]) -> list[JSONO
     for count, beside in layout:
         entry: JSONObject = {_FUNCTIONS: encoded[start : start + count]} if count else {}
         start += count
-        if beside:
-            entry |= encoded[start]
-            start += 1
+        for more in encoded[start : start + beside]:
+            entry |= more
+        start += beside
         entries.append(entry)
     return entries
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.extras import NAME, SIGNATURE
+from xenoglot.dialects.gemini.parts.hosted import read_hosted
 from xenoglot.dialects.gemini.parts.media import is_video, read_file, read_inline, read_video
 from xenoglot.dialects.gemini.parts.partial_call import CALL, is_partial
 from xenoglot.dialects.gemini.signatures import is_seal_alone, sealed, signed
@@ -25,17 +26,14 @@ MAX_PARTS_DEPTH = 2
 """How deep parts may stand in parts: those of a result are the deepest."""
 
 
-def decode_parts(value: JSON, path: str, ids: CallIds, *, answered: bool = False) -> tuple[Part, ...]:
+def decode_parts(value: JSON, path: str, ids: CallIds) -> tuple[Part, ...]:
     """Return the parts of a list; a signature that follows words in a part of its own is a field of the words.
 
-    A call may be empty: the end of one that came in pieces. Of what a server `answered`, code that it ran has no words:
-    the model did not say them.
+    A call may be empty: the end of one that came in pieces.
     """
     parts: list[Part] = []
     for index, item in enumerate(value):
         part = Opaque(dialect=NAME, data=item) if is_partial(item) else decode_part(item, f"{path}[{index}]", ids)
-        if answered and isinstance(part, Opaque) and part.text is not None:
-            part = Opaque(dialect=NAME, data=part.data)
         words = parts[-1] if parts else None
         if (
             isinstance(words, Text)
@@ -65,7 +63,7 @@ def decode_part(value: JSON, path: str, ids: CallIds) -> Part:
         part = _read_thing(reader, ids)
     if part is None and value.keys() == {SIGNATURE} and isinstance(value[SIGNATURE], str):
         return sealed(Reasoning(), value[SIGNATURE], {"part": "bare"})
-    return Opaque(dialect=NAME, data=value, text=_words(value)) if part is None else part
+    return Opaque(dialect=NAME, data=value) if part is None else part
 
 
 def _read_thing(reader: Reader, ids: CallIds) -> Part | None:
@@ -77,7 +75,7 @@ def _read_thing(reader: Reader, ids: CallIds) -> Part | None:
         return read_video(reader)
     if "inlineData" in reader:
         return read_inline(reader)
-    return read_file(reader) if "fileData" in reader else None
+    return read_file(reader) if "fileData" in reader else read_hosted(reader, ids)
 
 
 def _holds_video(reader: Reader) -> bool:
@@ -102,15 +100,3 @@ def _read_text(reader: Reader) -> Part:
     if signature is not None:
         reader.rest()[SIGNATURE] = signature
     return Text(text=text, extra=reader.extra(NAME, **form))
-
-
-def _words(value: JSONObject) -> str | None:
-    """Return what a reader without knowledge of the part could read of it."""
-    match value:
-        case {"executableCode": {"code": str() as code, **rest}}:
-            language = rest.get("language")
-            return f"```{language.lower() if isinstance(language, str) else ''}\n{code}\n```"
-        case {"codeExecutionResult": {"output": str() as output}}:
-            return output
-        case _:
-            return None

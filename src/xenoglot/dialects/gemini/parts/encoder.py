@@ -10,6 +10,7 @@ from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified
 from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest, with_said
 from xenoglot.dialects.gemini.parts.history_pieces import first_piece
+from xenoglot.dialects.gemini.parts.hosted import encode_code
 from xenoglot.dialects.gemini.parts.media import encode_medium
 from xenoglot.dialects.gemini.signatures import APART, is_base64, is_own, signature_of, split, take_borrowed
 from xenoglot.dialects.gemini.tool_calls import args_of, response_of
@@ -120,9 +121,8 @@ class PartEncoder:
                 return None
 
     def _hosted(self, part: HostedCall | HostedResult, where: str) -> JSONObject | None:
-        if self._target is None:
-            self._losses.dropped(where, name_of(part), "an answer of the dialect has no place for it")
-            return None
+        if self._target is None or self._home:
+            return encode_code(part, where, self._losses)
         words = hosted_words(part, where, self._losses)
         return None if words is None else self.text(words, where)
 

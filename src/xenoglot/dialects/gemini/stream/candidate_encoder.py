@@ -13,7 +13,7 @@ from xenoglot.dialects.gemini.finish import encode_finish
 from xenoglot.dialects.gemini.logprobs import encode_logprobs
 from xenoglot.dialects.gemini.parts.encoder import SUMMARY_BREAK, PartEncoder
 from xenoglot.dialects.gemini.signatures import signature_of_words, split, take_answered
-from xenoglot.model.content import Opaque, Reasoning, Refusal, Text
+from xenoglot.model.content import HostedCall, HostedResult, Opaque, Reasoning, Refusal, Text
 from xenoglot.model.events import (
     BlockEnded,
     BlockStarted,
@@ -160,6 +160,8 @@ class CandidateEncoder:
         content = self._block.content(self._index)
         part = content[0] if content else self._part
         if part is None:
+            return ()
+        if isinstance(part, HostedCall | HostedResult) and self._grounding.ran(part, self._where):
             return ()
         mode, self._mode = self._mode, None
         if isinstance(part, Text | Refusal) and mode is Text:

@@ -92,7 +92,7 @@ class HostedEncoder:
             del own["tool_use_id"]
             return {"type": f"mcp{RESULT}", "tool_use_id": call_id, **self._of_server(part, where)}
         form = form_of(part.extra, NAME)
-        if part.error is not None:
+        if part.error is not None and not (part.kind == "code_execution" and part.content):
             own["content"] = {"type": f"{own['type']}_error", "error_code": self._error(part, where)}
         elif part.kind == "web_search":
             own["content"] = self._found(part, where)
@@ -128,6 +128,8 @@ class HostedEncoder:
             own: JSONObject = {"type": "web_search_result"}
             with_said(own, url=one.url, title=one.title, page_age=one.age)
             if not self._own(part.extra):
+                if one.title is None:
+                    self._losses.approximated(at, "title", "the dialect requires one: the URL is written")
                 own = {"url": "", "title": one.url or "", "encrypted_content": "", "page_age": None} | own
             if one.text is not None:
                 own["encrypted_content"] = sealed_text(one.text)
@@ -170,6 +172,9 @@ class HostedEncoder:
                     stderr.append(one.stderr)
                     files += [{"type": item, "file_id": file_id} for file_id in one.file_ids]
                     code = one.exit_code
+                    if code is None and not self._own(part.extra):
+                        at = f"{where}.content[{index}]"
+                        self._losses.approximated(at, "exit_code", "not reported, and the dialect requires a number")
                     absent = tuple(form_of(one.extra, NAME).get("absent", ()))
                     self._losses.carry(one.extra, f"{where}.content[{index}]", NAME)
                 case Text(text=text):
@@ -177,7 +182,7 @@ class HostedEncoder:
                 case _:
                     self._losses.dropped(f"{where}.content[{index}]", "result", "code prints text and writes files")
         if code is None and not self._own(part.extra):
-            code = 0
+            code = 0 if part.error is None else 1
         said = {"stdout": "".join(stdout), "stderr": "".join(stderr)}
         own: JSONObject = {key: text for key, text in said.items() if key not in absent}
         return with_said(own, return_code=code) | {"content": files}
