@@ -203,6 +203,8 @@ class _ItemEncoder:
             case CodeOutput():
                 if one.file_ids:
                     self._losses.dropped(at, "file_ids", "the id of a file means something to its own provider only")
+                if one.exit_code is not None:
+                    self._losses.dropped(at, "exit_code", "the item has only what was printed")
                 logs = "\n".join(text for text in (one.stdout, one.stderr) if text)
                 return {"type": "logs", "logs": logs, **own_fields(one.extra, at, self._losses)}
             case Text(text=text):

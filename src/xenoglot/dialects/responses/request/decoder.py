@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from xenoglot.codec.reader import Reader, expected, leave
 from xenoglot.dialects.openai.options import EFFORTS
 from xenoglot.dialects.responses.client_calls import with_names_apart
-from xenoglot.dialects.responses.context_management import managed
 from xenoglot.dialects.responses.extras import NAME, extra_of
+from xenoglot.dialects.responses.request.context_management import managed
 from xenoglot.dialects.responses.request.fields import REASONING, REQUEST, SAMPLING, TEXT
 from xenoglot.dialects.responses.request.input_decoder import InputDecoder
 from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed

@@ -13,9 +13,9 @@ from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.compacted_history import open_history
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, extended, stateless
 from xenoglot.dialects.responses.client_calls import output_of
-from xenoglot.dialects.responses.context_management import triggers
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.reasoning_effort import encode_thinking, is_wanted
+from xenoglot.dialects.responses.request.context_management import triggers
 from xenoglot.dialects.responses.request.decoder import ENCRYPTED, LOGPROBS
 from xenoglot.dialects.responses.request.fields import REQUEST, SAMPLING, TEXT
 from xenoglot.dialects.responses.request.input_encoder import InputEncoder, has_seal

@@ -12,8 +12,8 @@ from xenoglot.codec.requests.checks import MOST_TOKENS
 from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
 from xenoglot.dialects.openai.options import EFFORTS, encode_format, options, take_format
 from xenoglot.dialects.openai.sampling import TEXTS, numbers
-from xenoglot.dialects.responses.context_management import encode_management, take_management
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
+from xenoglot.dialects.responses.request.context_management import encode_management, take_management
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
 

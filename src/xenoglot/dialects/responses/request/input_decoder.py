@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.call_ids import MessageHistory
 from xenoglot.dialects.responses.client_calls import CALLS, OUTPUTS, decode_client_output
-from xenoglot.dialects.responses.context_management import TRIGGER, decode_trigger
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.fast.frequent_shapes import TOOL_ERROR, plain_message, plain_said
 from xenoglot.dialects.responses.item_decoder import COMPACTION, decode_item, take_content, take_mark
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.parts import decode_part
+from xenoglot.dialects.responses.request.context_management import TRIGGER, decode_trigger
 from xenoglot.dialects.responses.tools import decode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
