@@ -11,6 +11,8 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from google import genai
+from google.genai import types
 
 from tests.gateway.running_gateway import TIMEOUT
 from tests.gateway.tool_execution.test_web_search import TWO, json_answer
@@ -151,6 +153,43 @@ def test_responses_forced_search(gateway: DialectGateway, model: Upstream, choic
     forced = {"type": "function", "function": {"name": "web_search"}}
     sent = [request.json.get("tool_choice") for request in model.requests]
     assert sent == ["required" if choice == "required" else forced, None]
+
+
+# -- Gemini
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_gemini_search(gateway: DialectGateway, stream: bool) -> None:  # noqa: FBT001  a case
+    options = types.HttpOptions(base_url=gateway.url, timeout=int(TIMEOUT * 1000))
+    client = genai.Client(api_key="none", http_options=options)
+    config = types.GenerateContentConfig(tools=[types.Tool(google_search=types.GoogleSearch())])
+    if stream:
+        chunks = list(client.models.generate_content_stream(model="m", contents=QUESTION, config=config))
+    else:
+        chunks = [client.models.generate_content(model="m", contents=QUESTION, config=config)]
+    assert "".join(chunk.text or "" for chunk in chunks) == SAID
+    found = [chunk.candidates[0].grounding_metadata for chunk in chunks if chunk.candidates]
+    metadata = [one for one in found if one is not None][-1]
+    assert [chunk.web.uri for chunk in metadata.grounding_chunks or () if chunk.web][:1] == URLS[:1]
+
+
+# -- Chat
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_chat_search(gateway: DialectGateway, stream: bool) -> None:  # noqa: FBT001  a case
+    with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", timeout=TIMEOUT) as client:
+        asked: Any = {"model": "m", "messages": ASKED, "web_search_options": {}}
+        if stream:
+            chunks = list(client.chat.completions.create(**asked, stream=True))
+            deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+            text = "".join(delta.content or "" for delta in deltas)
+            annotations = [one for delta in deltas for one in getattr(delta, "annotations", None) or ()]
+        else:
+            message = client.chat.completions.create(**asked).choices[0].message
+            text, annotations = message.content, [one.to_dict() for one in message.annotations or ()]
+    assert text == SAID
+    assert [one["url_citation"]["url"] for one in annotations] == URLS[:1]
 
 
 # -- MCP
