@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google import genai
 from google.genai import errors, types
+from msgspec.structs import replace
 
 from tests.gateway.batches.test_uploads import CONFIG, DATA
 from tests.gateway.running_gateway import run_gateway
 from tests.gateway.scripted_backends import HELLO
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
+from xenoglot.gateway.config.settings import BatchSettings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -102,6 +104,14 @@ def test_an_upload_goes_on_where_it_stopped(running: RunningGateway, alice: open
     assert file.id.removeprefix("file-") not in path
     assert send(running, path, "query")[0] == 404
     alice.files.delete(file.id)
+
+
+def test_urls_begin_with_the_public_one() -> None:
+    config = replace(CONFIG, batches=BatchSettings(public_url="https://llm.example/base/"))
+    with run_gateway({"scripted": Scripted(HELLO)}, config) as gateway:
+        said = {**UPLOAD, "x-goog-api-key": "alice"}
+        answer = gateway.request("POST", "/upload/v1beta/files", {}, said)
+    assert answer.headers["x-goog-upload-url"].startswith("https://llm.example/base/upload/v1beta/files/resumable-")
 
 
 def test_a_cancelled_upload_is_gone(running: RunningGateway) -> None:

@@ -64,7 +64,7 @@ class RequestAdmission:
         """
         found = self._routes.find(path)
         if found.marked and (marked := _marked(headers)) and marked.name in found.marked:
-            return EndpointMatch(found.marked[marked.name], found.variables), marked
+            return EndpointMatch({**found.rows, **found.marked[marked.name]}, found.variables), marked
         for row in found.rows.values():
             if row.dialect is not None:
                 return found, row.dialect

@@ -50,6 +50,11 @@ def check_host(headers: Sequence[tuple[str, str]], server: ServerSettings) -> Re
     return None
 
 
+def requested_host(headers: Sequence[tuple[str, str]]) -> str | None:
+    """Return the `host` of a request that `check_host` lets in."""
+    return next((value for name, value in headers if name == "host"), None)
+
+
 def check_origin(headers: Sequence[tuple[str, str]], server: ServerSettings) -> Rejection | None:
     """Refuse what a page of a foreign origin made a browser send."""
     for name, value in headers:

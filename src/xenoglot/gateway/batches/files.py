@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 from xenoglot.codec.features.batch import StoredFile
 from xenoglot.errors import FailureError, missing_extra
+from xenoglot.gateway.auth.request_checks import requested_host
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.http.application import BodyTooLargeError, StreamedBody
@@ -103,10 +104,10 @@ async def _list(asked: BatchQuery, words: FileCodec) -> JSON:
 
 
 def base_url(asked: BatchQuery) -> str:
-    """Return the URL of the gateway by the headers that clients and proxies with TLS send."""
-    host = asked.exchange.header("host") or "localhost"
-    scheme = "https" if asked.exchange.header("x-forwarded-proto") == "https" else "http"
-    return f"{scheme}://{host}"
+    """Return the URL of the gateway for clients: the configured one, or `http` and the host of the request."""
+    if asked.settings.public_url is not None:
+        return asked.settings.public_url.rstrip("/")
+    return f"http://{requested_host(asked.exchange.headers) or 'localhost'}"
 
 
 async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:

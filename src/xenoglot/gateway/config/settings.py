@@ -266,6 +266,8 @@ class BatchSettings(Struct, frozen=True, kw_only=True):
     """The most requests of one batch."""
     max_bytes: Annotated[int, Meta(ge=1)] = 200 * 1024 * 1024
     """The most of one file."""
+    public_url: Annotated[str, Meta(pattern=r"^https?://[^/\s?#]+[^\s?#]*$")] | None = None
+    """The URL of the gateway in URLs of files and uploads."""
 
 
 class FetchSettings(Struct, frozen=True, kw_only=True):
