@@ -24,6 +24,7 @@ REFUSED = {
     ("llama_stack_completion", "image-input"): "holds text only, and no image",
     ("ollama_generate", "assistant-phase"): "takes one prompt, and no conversation",
     ("ollama_generate", "multi-turn"): "takes one prompt, and no conversation",
+    ("ollama_generate", "compact-response"): "takes one prompt, and no conversation",
 }
 """Dialect and case -> why an endpoint for one text cannot be asked at all."""
 
