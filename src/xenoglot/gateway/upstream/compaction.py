@@ -2,7 +2,7 @@
 
 Edits are applied before the model is called. A summary is written by the same model, as a call of the same request: it
 is in the usage of the answer, so limits, budgets and the ledger count it. If the model writes none, a compaction that
-the client only allowed is left out with a loss; one that it asked for is a failure.
+the client only allowed is left out with a loss; one that it requested is a failure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NO_SUMMARY = Failure(
     kind="upstream",
-    message="the conversation was not compacted: the model wrote no summary; try again, or with another model",
+    message="the conversation was not compacted: the model wrote no summary; retry, or use another model",
 )
 
 _ADDED = ("input_tokens", "output_tokens", "cache_read", "cache_write", "reasoning")
@@ -185,7 +185,7 @@ def _part(summary: Response) -> CompactedHistory:
 
 
 def _report(dialect: str, context: ContextManagement, applied: Sequence[AppliedEdit]) -> Extra | None:
-    """Return what tells the client which edits were applied, in a dialect that has it."""
+    """Return the report of the edits that were applied, in a dialect that has one."""
     clears = any(isinstance(edit, ClearToolUses | ClearThinking) for edit in context.edits)
     tell = get(dialect).applied_edits if clears and dialect else None
     return None if tell is None else tell(applied)
@@ -195,7 +195,7 @@ async def _folded(answer: Answer) -> Response:
     """Return the whole of an answer.
 
     Raises:
-        FailureError: it failed on the way.
+        FailureError: it failed in between.
     """
     folder = Folder()
     if isinstance(answer, ByteAnswer):

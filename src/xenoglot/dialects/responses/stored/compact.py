@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PATH: Final = "/v1/responses/compact"
 
 KEPT_BYTES: Final = 256_000
-"""Bytes of the user's messages that stay beside the summary, the last ones: about 64,000 tokens."""
+"""Bytes of the user's messages that stay in front of the summary, the last ones: about 64,000 tokens."""
 
 _OF_STREAMS: Final = ("stream", "stream_options", "background", "store")
 
@@ -63,7 +63,7 @@ def show(answer: JSONObject, asked: JSONObject) -> JSONObject:
 
 
 def _kept(items: Sequence[JSON], answer_id: str) -> list[JSON]:
-    """Return the last messages of the user that have room, in order."""
+    """Return the last messages of the user, up to the limit, in order."""
     said = [item for item in items if isinstance(item, dict) and item.get("role") == "user"]
     room, kept = KEPT_BYTES, []
     for at in reversed(range(len(said))):
