@@ -41,6 +41,7 @@ def responses(*tools: JSONObject, **fields: JSON) -> JSONObject:
     return {"model": "m", "input": [{"role": "user", "content": "Hi"}], "tools": [*tools], **fields}
 
 
+CHAT_BODY: JSONObject = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 HOME: list[tuple[str, JSONObject]] = [
     (
         "messages",
@@ -89,6 +90,8 @@ HOME: list[tuple[str, JSONObject]] = [
             mcp_servers=[SERVER],
         ),
     ),
+    ("chat", {**CHAT_BODY, "web_search_options": {}}),
+    ("chat", {**CHAT_BODY, "web_search_options": {"user_location": {"type": "exact"}, "x": 1}}),
     (
         "responses",
         responses(
@@ -123,6 +126,26 @@ def test_at_home_a_tool_is_as_it_came(dialect: str, body: JSONObject) -> None:
     codec = get(dialect)
     assert codec.encode_request(codec.decode_request(body), losses, Target()) == body
     assert [*losses] == []
+
+
+NEAR: JSONObject = {"type": "approximate", "approximate": {"city": "Oslo", "country": "NO"}}
+
+
+def test_the_search_of_chat_crosses() -> None:
+    """`web_search_options` are the search of a model that always searches, or of a server that does it for any."""
+    body: JSONObject = {**CHAT_BODY, "web_search_options": {"search_context_size": "low", "user_location": NEAR}}
+    place: JSONObject = {"type": "approximate", "city": "Oslo", "country": "NO"}
+    tool: JSONObject = {"type": "web_search", "user_location": place, "search_context_size": "low"}
+    losses = Losses()
+    assert translate_request(body, "chat", "chat", losses) == body
+    assert translate_request(body, "chat", "responses", losses)["tools"] == [tool]
+    searching = Target(hosted_tools=("web_search",))
+    written = translate_request(responses(tool), "responses", "chat", losses, searching)
+    assert written["web_search_options"] == body["web_search_options"]
+    assert "tools" not in written
+    assert [loss for loss in losses if loss.where.startswith("$.tools")] == []
+    with pytest.raises(WireError, match="cannot run `web_search`"):
+        translate_request(body, "chat", "ollama")
 
 
 CROSSINGS: dict[str, tuple[str, str, JSONObject, JSONObject]] = {

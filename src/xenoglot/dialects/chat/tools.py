@@ -12,8 +12,10 @@ from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.fast.frequent_shapes import plain_tool
 from xenoglot.dialects.chat.parts import encode_cache, take_cache
 from xenoglot.dialects.chat.request.fields import NAME_LIMIT
+from xenoglot.dialects.chat.request.web_search import searches
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Request, RequestTool, Tool, ToolChoice
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
             tools.append(_encode_tool(tool, where, crossing))
         elif isinstance(tool, Opaque) and tool.dialect == NAME:
             tools.append(tool.data)
-        else:
+        elif not (isinstance(tool, HostedTool) and searches(tool, crossing)):
             crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
     return tools
 

@@ -13,6 +13,7 @@ from xenoglot.dialects.chat.extras import NAME, extra_of
 from xenoglot.dialects.chat.fast.frequent_shapes import plain_message
 from xenoglot.dialects.chat.request.fields import BUDGET, REASONING, REQUEST, SAMPLING, TOOL_ERROR
 from xenoglot.dialects.chat.request.media_output import KEYS, take_media
+from xenoglot.dialects.chat.request.web_search import OPTIONS, take_search
 from xenoglot.dialects.chat.tools import decode_choice, decode_function_call, decode_functions, decode_tools
 from xenoglot.dialects.openai.options import EFFORTS
 from xenoglot.dialects.openai.sampling import take_stream_options
@@ -139,6 +140,8 @@ def decode_request(body: JSON) -> Request:
     messages = decode_messages(reader)
     left = reader.rest()
     tools, choice, parallel = ((), None, None) if _TOOLS.isdisjoint(left) else _decode_tooling(reader, form)
+    if OPTIONS in left:
+        tools = (*tools, *take_search(reader))
     thinking = None if _THINKING.isdisjoint(left) else _decode_thinking(reader, form)
     media = None if KEYS.isdisjoint(left) else take_media(reader, form)
     stream_usage = take_stream_options(reader, form) if "stream_options" in left else None

@@ -16,6 +16,7 @@ from xenoglot.dialects.chat.reasoning_effort import encode_thinking
 from xenoglot.dialects.chat.request.fields import REQUEST, SAMPLING
 from xenoglot.dialects.chat.request.media_output import encode_media, with_sound
 from xenoglot.dialects.chat.request.message_encoder import MessageEncoder
+from xenoglot.dialects.chat.request.web_search import encode_search
 from xenoglot.dialects.chat.tools import (
     encode_choice,
     encode_function_call,
@@ -77,7 +78,7 @@ def _note_prefill(request: Request, crossing: EncodeContext) -> None:
 
 def _tools(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     legacy = "functions" in form
-    fields: JSONObject = {}
+    fields = encode_search(request.tools, crossing)
     tools = encode_functions(request, crossing) if legacy else encode_tools(request, crossing)
     if tools or legacy or "tools" in form:
         fields["functions" if legacy else "tools"] = tools
