@@ -89,6 +89,7 @@ NEUTRAL: dict[tuple[str, str], str] = {
     (r"OutputFormat\.strict=.*", "embedded"): "decides on schemas that cannot be held, and this one can",
     (r"OutputFormat\.name='x'", "embedded"): "a label of the schema, for the client's own use",
     (r"Tool\.format=.*", ANYWHERE): "the grammar of a free-text tool; this one is a function",
+    (r"Tool\.defer_loading=False", ANYWHERE): "the default: the model reads of the tool in the prompt",
     (r"Tool\.strict=False", ANYWHERE): "the default where the dialect has no such field, or writes it",
     (r"Tool\.strict=True", "embedded"): "arguments are held to the schema in any case",
     (r"Tool\..*", "engine with a tokenizer"): "its template shows the number of tools alone",

@@ -73,6 +73,9 @@ class Tool(Struct, frozen=True, kw_only=True):
         format: The grammar of the text of a `custom` tool, as the dialect writes it.
         namespace: Its namespace, in dialects with namespaces.
         definition: The provider's own definition of it, for a tool that a provider defines.
+        output_schema: The JSON schema of its result.
+        defer_loading: Whether the model finds it by a search of the provider, instead of reading it in the prompt.
+        allowed_callers: Its callers, as the dialect writes them: `"direct"` is the model. `None` is the model alone.
         cache: Marks the prompt up to here for the provider's cache.
         extra: Fields that only their own dialect has.
 
@@ -91,6 +94,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     format: JSON = None
     namespace: str | None = None
     definition: ProviderDefinition | None = None
+    output_schema: JSON = None
+    defer_loading: bool | None = None
+    allowed_callers: tuple[str, ...] | None = None
     cache: CacheMark | None = None
     extra: Extra | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -11,6 +11,27 @@ from xenoglot.model.request import Tool
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.request import Request
+
+
+DIRECT: Final = "direct"
+"""The model itself, among those who may call a tool."""
+
+_LACKING: Final = {
+    "output_schema": "the dialect has no schema of a tool's result",
+    "defer_loading": "the server has no search for tools: this one is described at once",
+    "allowed_callers": "no program of the server calls tools: the model does",
+}
+"""Fields of a tool that few dialects have, and why one is lost where it cannot be written."""
+
+
+def note_lacking(tool: Tool, where: str, losses: Losses, *known: str) -> None:
+    """Report the fields of `tool` that a dialect cannot write, which knows those in `known`."""
+    if tool.output_schema is not None and "output_schema" not in known:
+        losses.dropped(where, "output_schema", _LACKING["output_schema"])
+    if tool.defer_loading and "defer_loading" not in known:
+        losses.dropped(where, "defer_loading", _LACKING["defer_loading"])
+    if tool.allowed_callers not in (None, (DIRECT,)) and "allowed_callers" not in known:
+        losses.approximated(where, "allowed_callers", _LACKING["allowed_callers"])
 
 
 def as_functions(request: Request, losses: Losses, dialect: str | None = None) -> Request:

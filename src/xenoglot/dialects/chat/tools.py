@@ -8,6 +8,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader, expected, leave, left, need_object
 from xenoglot.codec.requests.names import fit, namespaces_of, qualified
+from xenoglot.codec.requests.provider_tools import note_lacking
 from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.fast.frequent_shapes import plain_tool
 from xenoglot.dialects.chat.parts import encode_cache, take_cache
@@ -200,6 +201,7 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
 
 
 def _definition(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
+    note_lacking(tool, where, crossing.losses)
     definition: JSONObject = {"name": tool_name(tool.name, tool.namespace, where, crossing)}
     if tool.description is not None:
         definition["description"] = tool.description

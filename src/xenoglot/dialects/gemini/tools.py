@@ -13,6 +13,7 @@ from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespaces_of
+from xenoglot.codec.requests.provider_tools import note_lacking
 from xenoglot.dialects.gemini.computer_use import KIND as COMPUTER_USE
 from xenoglot.dialects.gemini.computer_use import predefined_functions
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
@@ -106,10 +107,15 @@ def _decode_function(reader: Reader) -> Tool:
     if parameters is None and "parameters" in reader:
         form["schema"] = reader.take_any("parameters")
         parameters = json_schema(form["schema"])
+    output = reader.take_any("responseJsonSchema")
+    if output is None and "response" in reader:
+        form["response"] = reader.take_any("response")
+        output = json_schema(form["response"])
     return Tool(
         name=reader.need("name", str),
         description=reader.take("description", str),
         parameters=parameters,
+        output_schema=output,
         extra=reader.extra(NAME, **form),
     )
 
@@ -180,11 +186,21 @@ def _encode_function(tool: Tool, where: str, parts: PartEncoder, crossing: Encod
     if tool.parameters is not None:
         suffix, schema = as_spelled(tool.parameters, form_of(tool.extra, NAME))
         own[f"parameters{suffix}"] = schema
+    if tool.output_schema is not None:
+        suffix, schema = as_spelled(tool.output_schema, _spelled_output(tool))
+        own[f"response{suffix}"] = schema
+    note_lacking(tool, where, losses, "output_schema")
     if tool.strict is not None:
         losses.dropped(where, "strict", "the dialect has no such field")
     if tool.cache is not None:
         losses.dropped(where, "cache", "the server decides what it caches")
     return with_rest(own, tool.extra, where, losses)
+
+
+def _spelled_output(tool: Tool) -> JSONObject:
+    """Return how the schema of a result was spelled, in the form of that of the arguments."""
+    form = form_of(tool.extra, NAME)
+    return {"schema": form["response"]} if "response" in form else {}
 
 
 def take_choice(reader: Reader, form: JSONObject) -> ToolChoice | None:

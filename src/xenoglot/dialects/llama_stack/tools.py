@@ -18,6 +18,7 @@ from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader, leave
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, namespace_of, qualified
+from xenoglot.codec.requests.provider_tools import note_lacking
 from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
 from xenoglot.errors import WireError
 from xenoglot.model.request import RequestTool, Tool, ToolChoice
@@ -178,6 +179,7 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     if tool.kind == "custom":
         tool = as_function(tool, where, losses)
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, losses)
+    note_lacking(tool, where, losses)
     for field in ("strict", "cache"):
         if getattr(tool, field) is not None:
             losses.dropped(where, field, "a tool of the dialect has no such field")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from xenoglot.codec.requests.provider_tools import DIRECT
 from xenoglot.dialects.messages.extras import NAME, encode_cache, take_cache
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import ProviderDefinition, Tool
@@ -179,6 +180,7 @@ def decode_client_tool(reader: Reader, kind: str, published: ClientTool) -> Tool
     """
     whole: JSONObject = {"type": kind, **reader.rest()}
     name, cache, strict = reader.need("name", str), take_cache(reader), reader.take("strict", bool)
+    callers = reader.strings("allowed_callers")
     options = {option: reader.take_any(option) for option in published.options if option in reader}
     if options.get("enable_zoom") is True:
         published = _ZOOMING
@@ -188,6 +190,8 @@ def decode_client_tool(reader: Reader, kind: str, published: ClientTool) -> Tool
         parameters=published.parameters,
         strict=strict,
         definition=ProviderDefinition(dialect=NAME, kind=kind, fields=whole),
+        defer_loading=reader.take("defer_loading", bool),
+        allowed_callers=callers if callers != (DIRECT,) else None,
         cache=cache,
         extra=reader.extra(NAME),
     )

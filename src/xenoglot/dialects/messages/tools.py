@@ -8,6 +8,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespace_of
+from xenoglot.codec.requests.provider_tools import DIRECT, note_lacking
 from xenoglot.dialects.messages.client_tools import encode_client_tool
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.hosted.tools import KINDS, encode_hosted_tool
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from xenoglot.dialects.messages.part_encoder import PartEncoder
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import ProviderDefinition, Request, RequestTool
+
+_CODE = "code_execution_"
+"""Begins the versions of the tool whose code may call other tools."""
 
 _MODES = {"auto": "auto", "required": "any", "none": "none"}
 
@@ -85,9 +89,28 @@ def _encode_tool(tool: Tool, where: str, parts: PartEncoder, losses: Losses, *, 
     own: JSONObject = {"name": parts.tool_name(tool.name, tool.namespace, where)}
     with_said(own, type=form_of(tool.extra, NAME).get("type"), description=tool.description, strict=tool.strict)
     own["input_schema"] = tool.parameters if home else _object_schema(tool, where, losses)
+    own |= _late(tool, where, losses, home=home)
     if tool.cache is not None:
         own["cache_control"] = encode_cache(tool.cache, where, losses, home=home)
     return with_rest(own, tool.extra, where, losses)
+
+
+def _late(tool: Tool, where: str, losses: Losses, *, home: bool) -> JSONObject:
+    """Return when the model learns of a tool and who may call it.
+
+    A tool of another dialect is described at once: a server refuses tools that no search can find.
+    """
+    known: list[str] = []
+    fields: JSONObject = {"allowed_callers": [DIRECT]} if DIRECT in form_of(tool.extra, NAME) else {}
+    if tool.defer_loading is not None and home:
+        fields["defer_loading"] = tool.defer_loading
+        known.append("defer_loading")
+    callers = tool.allowed_callers
+    if callers is not None and (home or all(caller == DIRECT or caller.startswith(_CODE) for caller in callers)):
+        fields["allowed_callers"] = [*callers]
+        known.append("allowed_callers")
+    note_lacking(tool, where, losses, *known)
+    return fields
 
 
 def _object_schema(tool: Tool, where: str, losses: Losses) -> JSONObject:

@@ -9,6 +9,7 @@ from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import leave, left, need_object
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, qualified
+from xenoglot.codec.requests.provider_tools import note_lacking
 from xenoglot.dialects.ollama.extras import FAMILY, extra_of, own_fields
 from xenoglot.model.content import Opaque
 from xenoglot.model.request import RequestTool, Tool
@@ -103,6 +104,7 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     parameters = tool.parameters if crossing.home else _parameters(tool, where, crossing)
     if parameters is not None:
         function["parameters"] = parameters
+    note_lacking(tool, where, crossing.losses)
     if tool.strict is not None:
         crossing.losses.dropped(where, "strict", "the server holds no call to a schema")
     if tool.cache is not None:

@@ -15,6 +15,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, only_runner
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.provider_tools import DIRECT, note_lacking
 from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.client_calls import ALIASES, CHOSEN, client_names, decode_client_tool, tool_kind
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
@@ -37,6 +38,9 @@ _KINDS: dict[str, Literal["function", "custom"]] = {"function": "function", "cus
 
 _SPACE = "namespace."
 """Begins the names under which the first tool of a namespace carries what is said of the namespace itself."""
+
+_CALLERS = frozenset({DIRECT, "programmatic"})
+"""The callers of a tool here: the model, and programs that it writes."""
 
 _NO_PARAMETERS: JSONObject = {"type": "object", "properties": {}}
 
@@ -158,6 +162,14 @@ def _decode_entry(reader: Reader) -> list[RequestTool]:
 
 
 def _decode_tool(reader: Reader, kind: Literal["function", "custom"]) -> Tool:
+    defer, callers = reader.take("defer_loading", bool), reader.strings("allowed_callers")
+    tool = _decode_kind(reader, kind)
+    if callers == (DIRECT,):  # the default
+        tool, callers = _noted(tool, DIRECT), None
+    return tool if defer is None and callers is None else replace(tool, defer_loading=defer, allowed_callers=callers)
+
+
+def _decode_kind(reader: Reader, kind: Literal["function", "custom"]) -> Tool:
     name, description = reader.need("name", str), reader.take("description", str)
     if kind == "custom":
         shape = _nested_format(reader.take("format", dict))
@@ -168,6 +180,7 @@ def _decode_tool(reader: Reader, kind: Literal["function", "custom"]) -> Tool:
         name=name,
         description=description,
         parameters=parameters,
+        output_schema=reader.take_any("output_schema"),
         strict=True if assumed else strict,
         extra=extra_of(reader, {"assumed": assumed}),
     )
@@ -233,6 +246,7 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     encoded: JSONObject = {"type": tool.kind, "name": fitted_name(tool.name, where, crossing)}
     if tool.description is not None:
         encoded["description"] = tool.description
+    encoded |= _late(tool, where, crossing)
     if tool.kind == "custom":
         if tool.format is not None:
             encoded["format"] = _flat_format(tool.format)
@@ -240,8 +254,26 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     return encoded | _function(tool, form, where, crossing) | own
 
 
+def _late(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
+    """Return when the model learns of a tool and who may call it.
+
+    A tool of another dialect is described at once: a server refuses tools that no search can find.
+    """
+    known = ["output_schema"] if tool.kind == "function" else []
+    fields: JSONObject = {"allowed_callers": [DIRECT]} if DIRECT in form_of(tool.extra, NAME) else {}
+    if tool.defer_loading is not None and crossing.home:
+        fields["defer_loading"] = tool.defer_loading
+        known.append("defer_loading")
+    if tool.allowed_callers is not None and (crossing.home or _CALLERS.issuperset(tool.allowed_callers)):
+        fields["allowed_callers"] = [*tool.allowed_callers]
+        known.append("allowed_callers")
+    note_lacking(tool, where, crossing.losses, *known)
+    return fields
+
+
 def _function(tool: Tool, form: JSONObject, where: str, crossing: EncodeContext) -> JSONObject:
     fields: JSONObject = {"parameters": tool.parameters, "strict": None if "assumed" in form else tool.strict}
+    fields["output_schema"] = tool.output_schema
     if tool.strict and not crossing.target.strict_tools:
         crossing.losses.dropped(where, "strict", "the server does not hold to schemas")
         fields["strict"] = False

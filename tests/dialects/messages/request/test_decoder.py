@@ -81,9 +81,7 @@ def test_a_request_in_canonical_values() -> None:
             ),
         ),
         tools=(
-            Tool(
-                name="f", parameters={"type": "object"}, extra=Extra(dialect="messages", fields={"defer_loading": True})
-            ),
+            Tool(name="f", parameters={"type": "object"}, defer_loading=True),
             HostedTool(kind="web_search", extra=Extra(dialect="messages", form={"type": "web_search_20250305"})),
         ),
         tool_choice=ToolChoice(mode="required", names=("f",)),

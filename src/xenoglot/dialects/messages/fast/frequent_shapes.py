@@ -125,6 +125,8 @@ class PlainWriter(Struct, frozen=True):
         plain = tool.kind == "function" and tool.cache is None and tool.strict is None and silent(tool.extra, NAME)
         if not plain or tool.description is None or tool.namespace is not None or tool.definition is not None:
             return None
+        if tool.output_schema is not None or tool.defer_loading is not None or tool.allowed_callers is not None:
+            return None
         if (
             not self._keeps_name(tool.name)
             or not isinstance(schema, dict)

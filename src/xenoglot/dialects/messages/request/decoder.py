@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.provider_tools import DIRECT
 from xenoglot.dialects.messages.client_tools import CLIENT_TOOLS, decode_client_tool
 from xenoglot.dialects.messages.context_management import COMPACTION, resumed, with_compaction
 from xenoglot.dialects.messages.extras import EFFORTS, NAME, keep_rest, take_cache
@@ -235,13 +236,17 @@ def _decode_tool(reader: Reader) -> RequestTool:
     if kind not in (None, "custom"):
         reader.rest()["type"] = kind
         return Opaque(dialect=NAME, data=reader.rest())
+    callers = reader.strings("allowed_callers")
+    direct = True if callers == (DIRECT,) else None  # the default
     return Tool(
         name=reader.need("name", str),
         description=reader.take("description", str),
         parameters=reader.need("input_schema", dict),
         strict=reader.take("strict", bool),
+        defer_loading=reader.take("defer_loading", bool),
+        allowed_callers=None if direct else callers,
         cache=take_cache(reader),
-        extra=reader.extra(NAME, type=kind),
+        extra=reader.extra(NAME, type=kind, direct=direct),
     )
 
 
