@@ -130,6 +130,8 @@ SOURCES: dict[str, tuple[Any, Types]] = {
 
 NEUTRAL: dict[str, dict[str, str]] = {
     "gemini": {
+        r"\.tools\[0\]\.computerUse\.environment=.*": "the browser is the default",
+        r"\.tools\[0\]\.computerUse\.excludedPredefinedFunctions=.*": "there is no function of this name",
         r".*\.thought=false": "a part is no thought where nothing is set",
         r"\.systemInstruction\.role=.*": "the instruction has one role only, servers ignore it",
         r".*\.parameters\.(additionalProperties|title|required|nullable|type)=.*": "llama_stack: its tool is reported",
@@ -147,12 +149,19 @@ NEUTRAL: dict[str, dict[str, str]] = {
         r"\.tool_choice=.*": "`auto` is the default",
         r"\.tool_choice\.disable_parallel_tool_use=false": "the default",
         r".*\.input_schema\.required=.*": "llama_stack: reported with the tool",
+        r"\.tools\[0\]\.allowed_callers=.*direct.*|.*\.defer_loading=false": "the default",
+        r"\.tools\[0\]\.configs\.(?!javascript_exec|file_upload)\w+\.enabled=true": "the default",
+        r"\.tools\[0\]\.configs\.(javascript_exec|file_upload)\.(enabled=false|.*loading=true)": "it is off by default",
         r"\.tools\[0\]\.strict=false": "responses: written as false where nothing is set",
         r"\.tools\[0\]\.type=.*": "`custom` is the default",
         r"\.stream=false": "the default",
     },
     "responses": {
         r"\.background=false": "the default",
+        r".*\.allowed_callers=.*direct.*|.*\.defer_loading=false|.*\.caller=.*direct.*": "the default",
+        r".*\.environment=.*local.*": "the default",
+        r"\.input\[0\]\.environment\..*": "where a call of the history ran",
+        r"\.input\[0\]\.max_output_length=.*": "the limit of an output that is already there",
         r"\.prompt_cache_options\.mode=.*": "`implicit` is the default",
         r"\.include=.*reasoning.encrypted_content.*": "sealed reasoning is returned wherever a dialect has it",
         r".*\.content=\[.*|.*\.output=\[.*": "a text in a list of one says the same as a string",

@@ -14,9 +14,9 @@ from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespaces_of
 from xenoglot.codec.requests.provider_tools import note_lacking
-from xenoglot.dialects.gemini.computer_use import KIND as COMPUTER_USE
-from xenoglot.dialects.gemini.computer_use import predefined_functions
 from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
+from xenoglot.dialects.gemini.request.computer_use import KIND as COMPUTER_USE
+from xenoglot.dialects.gemini.request.computer_use import predefined_functions
 from xenoglot.dialects.gemini.request.hosted_tools import decode_hosted_tools, encode_hosted_tool
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra, Opaque

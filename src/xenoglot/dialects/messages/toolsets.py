@@ -199,13 +199,25 @@ def decode_members(reader: Reader, kind: str) -> list[Tool]:
     cache, extra = take_cache(reader), reader.extra(NAME)
     definition = ProviderDefinition(dialect=NAME, kind=kind, fields=whole)
     tools = [
-        Tool(name=member, description=description, parameters=schema, namespace=name, definition=definition)
+        Tool(
+            name=member,
+            description=description,
+            parameters=schema,
+            namespace=name,
+            definition=definition,
+            defer_loading=_is_deferred(configs.get(member)),
+        )
         for member, (description, schema) in members.items()
         if _is_enabled(configs.get(member), member)
     ]
     if tools:
         tools[0] = replace(tools[0], cache=cache, extra=extra)  # of the whole entry, which is reported once
     return tools
+
+
+def _is_deferred(config: JSON) -> bool | None:
+    deferred = config.get("defer_loading") if isinstance(config, dict) else None
+    return True if deferred is True else None
 
 
 def _is_enabled(config: JSON, member: str) -> bool:

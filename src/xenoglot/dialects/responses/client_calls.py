@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.requests.names import qualified
+from xenoglot.codec.requests.provider_tools import DIRECT
 from xenoglot.dialects.responses.client_tools import (
     APPLY_PATCH,
     COMPUTER,
@@ -78,12 +79,27 @@ def decode_client_tool(item: JSONObject) -> Tool | None:
     if kind is None or not kind.is_ours(item):
         return None
     description, parameters = item.get("description"), item.get("parameters")
+    callers, environment = item.get("allowed_callers"), item.get("environment")
+    skills = environment.get("skills") if isinstance(environment, dict) else None
     return Tool(
         name=kind.name,
         description=description if isinstance(description, str) else described(kind, item) or None,
         parameters=kind.parameters or parameters,
         definition=ProviderDefinition(dialect=NAME, kind=kind.tool, fields=item),
+        allowed_callers=tuple(callers) if _are_callers(callers) else None,
+        extra=Extra(dialect=NAME, fields={"skills": skills}) if skills else None,
     )
+
+
+def _are_callers(value: JSON) -> TypeGuard[list[str]]:
+    """Return whether `value` names other callers than the model."""
+    return isinstance(value, list) and value != [DIRECT] and all(isinstance(one, str) for one in value)
+
+
+def _caller(item: JSONObject) -> JSONObject:
+    """Return the `caller` of an item, if that is a program that the model wrote."""
+    caller = item.get("caller")
+    return {"caller": caller} if isinstance(caller, dict) and caller.get("type") != DIRECT else {}
 
 
 def decode_client_call(item: JSONObject) -> ToolCall | None:
@@ -108,7 +124,7 @@ def opened_call(item: JSONObject) -> ToolCall | None:
         id=call_id,
         name=kind.name,
         item_id=item_id if isinstance(item_id, str) else None,
-        extra=Extra(dialect=NAME, form={"item": {"type": True}, _REST: rest}),
+        extra=Extra(dialect=NAME, fields=_caller(item), form={"item": {"type": True}, _REST: rest}),
     )
     return _marked(call, kind)
 
@@ -160,7 +176,7 @@ def decode_client_output(item: JSONObject, ids: Mapping[str, str]) -> Message | 
     if said is None or not isinstance(named, str) or not named:
         return None
     content, is_error = said
-    extra = Extra(dialect=NAME, form={_KIND: kind.tool, _REST: item})
+    extra = Extra(dialect=NAME, fields=_caller(item), form={_KIND: kind.tool, _REST: item})
     result = ToolResult(call_id=ids.get(named, named), content=content, is_error=is_error, extra=extra)
     return Message(role="tool", content=(result,))
 

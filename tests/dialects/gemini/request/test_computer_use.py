@@ -9,7 +9,7 @@ from google.genai import types
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
-from xenoglot.dialects.gemini.computer_use import FUNCTIONS
+from xenoglot.dialects.gemini.request.computer_use import FUNCTIONS
 from xenoglot.model.content import Opaque
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Tool

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from xenoglot.dialects.gemini.extras import NAME
+from xenoglot.model.content import Extra
 from xenoglot.model.request import ProviderDefinition, Tool
 
 if TYPE_CHECKING:
@@ -79,6 +82,9 @@ FUNCTIONS: Final[Mapping[str, tuple[str, JSONObject]]] = {
 }
 """The description and the schema of each predefined function, by its name."""
 
+_EXPRESSED: Final = frozenset({"environment", "excludedPredefinedFunctions"})
+"""The options that the functions express."""
+
 
 def predefined_functions(entry: JSONObject, declared: Container[str]) -> list[Tool]:
     """Return the functions that an entry of `tools` stands for; none if it is not this tool, or has more in it.
@@ -90,8 +96,12 @@ def predefined_functions(entry: JSONObject, declared: Container[str]) -> list[To
         return []
     excluded = use.get("excludedPredefinedFunctions") or ()
     definition = ProviderDefinition(dialect=NAME, kind=KIND, fields=entry)
-    return [
+    tools = [
         Tool(name=name, description=description, parameters=schema, definition=definition)
         for name, (description, schema) in FUNCTIONS.items()
         if name not in excluded and name not in declared
     ]
+    options = {key: value for key, value in use.items() if key not in _EXPRESSED}
+    if tools and options:
+        tools[0] = replace(tools[0], extra=Extra(dialect=NAME, fields=options))  # reported once
+    return tools
