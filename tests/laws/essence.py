@@ -29,6 +29,7 @@ from xenoglot.model.content import (
     ToolResult,
     Video,
 )
+from xenoglot.model.context import ClearThinking, ContextManagement
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Message, Request, RequestTool, Thinking, Tool
@@ -173,8 +174,25 @@ def things(request: Request) -> Iterator[Thing]:
     for name in Request.__struct_fields__:
         if name not in {"messages", "tools", "extra"}:
             value = getattr(request, name)
-            yield from _fields(f"$.{name}", _thought(value) if isinstance(value, Thinking) else value)
+            yield from _fields(f"$.{name}", _said(value))
     yield from _extras("$", request.extra)
+
+
+def _said(value: object) -> object:
+    match value:
+        case Thinking():
+            return _thought(value)
+        case ContextManagement():
+            return _acting(value)
+        case _:
+            return value
+
+
+def _acting(context: ContextManagement) -> ContextManagement | None:
+    """Respelling: an edit that keeps all thinking changes nothing."""
+    edits = tuple(edit for edit in context.edits if not (isinstance(edit, ClearThinking) and edit.keep == "all"))
+    left = replace(context, edits=edits)
+    return None if left == ContextManagement() else left
 
 
 def _thought(thinking: Thinking) -> Thinking:
@@ -205,8 +223,10 @@ def _unmarked(part: Part) -> Part:
 
 
 def _reason(candidate: Candidate) -> str | None:
-    """Respelling: what stops beside calls waits for their results, beside a refusal it is one."""
+    """Respelling: what stops beside calls waits for their results, beside a refusal or a summary it is one."""
     reason = candidate.finish.reason if candidate.finish is not None else None
+    if reason == "compaction" and any(isinstance(part, CompactedHistory) for part in candidate.content):
+        return "stop"
     if reason != "stop":
         return reason
     if any(isinstance(part, ToolCall) for part in candidate.content):
