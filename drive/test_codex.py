@@ -13,6 +13,7 @@ from drive.conftest import PATIENCE
 from drive.script import Wanted, calls, text_turn
 from xenoglot.model.content import Text, ToolResult
 from xenoglot.model.request import Tool
+from xenoglot.policy.context_edits import INSTRUCTIONS
 
 if TYPE_CHECKING:
     from drive.conftest import DriveSetup
@@ -24,7 +25,7 @@ model = "{model}"
 model_provider = "gateway"
 model_auto_compact_token_limit = {limit}
 [model_providers.gateway]
-name = "gateway"
+name = "{name}"
 base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "GATEWAY_KEY"
@@ -51,12 +52,19 @@ in one of them a free-text tool that runs programs; functions alone."""
 
 
 def codex(
-    drive_setup: DriveSetup, model: str, *arguments: str, limit: int = 1_000_000, more: str = ""
+    drive_setup: DriveSetup,
+    model: str,
+    *arguments: str,
+    limit: int = 1_000_000,
+    more: str = "",
+    provider: str = "gateway",
 ) -> list[JSONObject]:
-    """Return the events of one run; `more` are further lines of the settings."""
+    """Return the events of one run; `more` are further lines of the settings, `provider` is the name of the server."""
     home = drive_setup.home / ".codex"
     home.mkdir(exist_ok=True)
-    (home / "config.toml").write_text(CONFIG.format(model=model, url=drive_setup.url, limit=limit) + more)
+    (home / "config.toml").write_text(
+        CONFIG.format(model=model, name=provider, url=drive_setup.url, limit=limit) + more
+    )
     flags = ("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
     printed = drive_setup.run("codex", "exec", *flags, *arguments, GATEWAY_KEY="none")
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
@@ -148,6 +156,23 @@ def test_the_history_is_compacted(drive_setup: DriveSetup) -> None:
     )
     codex(drive_setup, "gpt-5.5", "go far", limit=50_000)
     _, asked, after = drive_setup.speaker.requests
+    assert "far" in results(asked)[0]
+    assert any("SUMMARY: it went far." in text for text in texts(after))
+    assert results(after) == []
+
+
+def test_the_history_is_compacted_by_the_gateway(drive_setup: DriveSetup) -> None:
+    """Of a provider named OpenAI, Codex wants a compaction as an item of its own, which the gateway makes."""
+    drive_setup.speaker.script(
+        calls(Wanted("exec_command", {"cmd": "echo far"}), tokens=90_000),
+        text_turn("SUMMARY: it went far."),
+        text_turn("Going on.", tokens=1_000),
+    )
+    events = codex(drive_setup, "gpt-5.5", "go far", limit=50_000, provider="OpenAI")
+    assert [item["text"] for item in items(events, "agent_message")] == ["Going on."]
+    assert events[-1]["type"] == "turn.completed"
+    _, asked, after = drive_setup.speaker.requests
+    assert texts(asked)[-1] == INSTRUCTIONS
     assert "far" in results(asked)[0]
     assert any("SUMMARY: it went far." in text for text in texts(after))
     assert results(after) == []
