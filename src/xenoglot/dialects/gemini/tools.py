@@ -53,7 +53,7 @@ def take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
     if reader.peek("tools") == []:
         form["tools"] = "empty"
     entries = list(reader.objects("tools"))
-    declared = _declared(entries) if any(COMPUTER_USE in entry for entry in entries) else frozenset()
+    declared = _declared(entries) if any(COMPUTER_USE in entry for entry in entries) else set()
     for entry in entries:
         path = entry.at(_FUNCTIONS)
         functions = (entry.take_if(_FUNCTIONS, list) or []) if entry.peek(_FUNCTIONS) else []
@@ -64,7 +64,7 @@ def take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
             tools += hosted
         elif beside:
             predefined = predefined_functions(entry.rest(), declared)
-            declared |= {tool.name for tool in predefined}
+            declared.update(tool.name for tool in predefined)
             tools += predefined or [Opaque(dialect=NAME, data=entry.rest())]
         layout.append([len(functions), beside])
     if layout != _usual(_written(tools)):
@@ -72,12 +72,12 @@ def take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
     return tuple(tools)
 
 
-def _declared(entries: Iterable[Reader]) -> frozenset[str]:
+def _declared(entries: Iterable[Reader]) -> set[str]:
     """Return the names of the functions that the client declares itself."""
     listed = (entry.peek(_FUNCTIONS) for entry in entries)
     functions = [function for found in listed if isinstance(found, list) for function in found]
     names = (function.get("name") for function in functions if isinstance(function, dict))
-    return frozenset(name for name in names if isinstance(name, str))
+    return {name for name in names if isinstance(name, str)}
 
 
 def _written(tools: Sequence[RequestTool]) -> list[RequestTool]:

@@ -94,7 +94,9 @@ def predefined_functions(entry: JSONObject, declared: Container[str]) -> list[To
     use = entry.get(KIND)
     if entry.keys() != {KIND} or not isinstance(use, dict) or use.get("environment") not in _BROWSERS:
         return []
-    excluded = use.get("excludedPredefinedFunctions") or ()
+    excluded = use.get("excludedPredefinedFunctions") or []
+    if not isinstance(excluded, list):
+        return []
     definition = ProviderDefinition(dialect=NAME, kind=KIND, fields=entry)
     tools = [
         Tool(name=name, description=description, parameters=schema, definition=definition)

@@ -206,5 +206,6 @@ def encode_servers(tools: Sequence[RequestTool], form: JSONObject, losses: Losse
     order = form.get(SERVERS, ())
     if order == "empty" and not servers:
         return {SERVERS: []}
-    placed = sorted(servers, key=lambda label: order.index(label) if label in order else len(order))
+    places = {label: place for place, label in reversed([*enumerate(order)])}
+    placed = sorted(servers, key=lambda label: places.get(label, len(order)))
     return {SERVERS: [servers[label] for label in placed]} if servers else {}

@@ -5,6 +5,7 @@ An item is a call and what came out of it, in one. Sources are those of `hosted.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.data_url import data_url
@@ -59,17 +60,19 @@ def grouped(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def paired(run: Iterable[Part]) -> list[Part]:
     """Return calls and results, each result right after its call; one without a call stays last."""
-    left = list(run)
+    calls: list[Part] = []
+    results: dict[str, deque[Part]] = {}
+    for part in run:
+        if isinstance(part, HostedResult):
+            results.setdefault(part.call_id, deque()).append(part)
+        else:
+            calls.append(part)
     placed: list[Part] = []
-    while left:
-        call = next((part for part in left if isinstance(part, HostedCall)), left[0])
-        left.remove(call)
+    for call in calls:
         placed.append(call)
-        result = next((part for part in left if is_result_of(part, call)), None)
-        if result is not None:
-            left.remove(result)
-            placed.append(result)
-    return placed
+        if isinstance(call, HostedCall) and (found := results.get(call.id)):
+            placed.append(found.popleft())
+    return [*placed, *(part for left in results.values() for part in left)]
 
 
 def encode_hosted(parts: Sequence[Part], wheres: Sequence[str], losses: Losses) -> JSONObject | None:
