@@ -190,13 +190,17 @@ SEALED = Reasoning(text="t", signature="s", origin=Origin(dialect="messages", pr
                 {
                     "content": "abcd",
                     "annotations": [
-                        {"type": "url_citation", "url_citation": {"url": "u", "start_index": 2, "end_index": 4}}
+                        {
+                            "type": "url_citation",
+                            "url_citation": {"url": "u", "title": "", "start_index": 2, "end_index": 4},
+                        }
                     ],
                 }
             ),
             [
                 "$.candidates[0].content[2] x dropped (only messages has it)",
                 "$.candidates[0].content[1].citations[0] page_location dropped (only URLs can be cited)",
+                "$.candidates[0].content[1].citations[1] title approximated (the dialect requires one: it is empty)",
                 "$.candidates[0].content[1].citations[1] web approximated (written as a URL citation)",
             ],
             id="pitfall-8-citations",

@@ -166,6 +166,9 @@ def encode_annotation(citation: Citation, start: int, end: int, where: str, loss
     cited: JSONObject = {"url": citation.url}
     if citation.title is not None:
         cited["title"] = citation.title
+    elif citation.extra is None or citation.extra.dialect != NAME:
+        losses.approximated(where, "title", "the dialect requires one: it is empty")
+        cited["title"] = ""
     if citation.extra is None or citation.extra.dialect != NAME:
         losses.approximated(where, citation.kind, "written as a URL citation")
     for key, said, known in (("start_index", citation.start, start), ("end_index", citation.end, end)):

@@ -198,6 +198,8 @@ class Grounding:
         if citation.kind != KIND or citation.cited_text is not None or before or not exact:
             self._losses.approximated(self._where, "citation", "written as a chunk of the web")
         index = self._chunks.setdefault((citation.url, citation.title), len(self._chunks))
+        if not text:  # an empty part may be left out, and has no place
+            return
         start = min(citation.start or 0, len(text))
         end = len(text) if citation.end is None else max(start, min(citation.end, len(text)))
         head, inside = (start, end - start) if text.isascii() else (bytes_of(text[:start]), bytes_of(text[start:end]))

@@ -298,7 +298,7 @@ def _namespace(name: str, tools: list[JSONObject]) -> JSONObject:
     said = {key: first[key] for key in first if key.startswith(_SPACE)}
     bare = {key: value for key, value in first.items() if key not in said}
     space = {key.removeprefix(_SPACE): value for key, value in said.items()}
-    return {"type": "namespace", "name": name, **space, "tools": [bare, *tools[1:]]}
+    return {"type": "namespace", "name": name, "description": "", **space, "tools": [bare, *tools[1:]]}
 
 
 def _nested_format(shape: JSONObject | None) -> JSON:

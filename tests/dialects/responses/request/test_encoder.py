@@ -579,7 +579,12 @@ BARE: JSONObject = {"model": "m", "input": [HI_ITEM], "store": False}
             Target(),
             {
                 "tools": [
-                    {"type": "namespace", "name": "n", "tools": [TOOL_ITEM, {**TOOL_ITEM, "name": "g"}]},
+                    {
+                        "type": "namespace",
+                        "name": "n",
+                        "description": "",
+                        "tools": [TOOL_ITEM, {**TOOL_ITEM, "name": "g"}],
+                    },
                     {**TOOL_ITEM, "name": "h"},
                 ]
             },
