@@ -10,6 +10,7 @@ from xenoglot.errors import GrammarError
 from xenoglot.model.content import (
     Audio,
     Citation,
+    CompactedHistory,
     File,
     HostedCall,
     HostedResult,
@@ -160,6 +161,7 @@ PARTS: dict[type[Part], Part] = {
     ToolResult: ToolResult(call_id="1"),
     HostedCall: HostedCall(id="1", kind="web_search"),
     HostedResult: HostedResult(call_id="1", kind="web_search"),
+    CompactedHistory: CompactedHistory(text="x"),
     Opaque: Opaque(dialect="messages", data={}),
 }
 DELTAS: list[Event] = [

@@ -199,6 +199,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("POST", "/v1/rerank", "key"),
         ("POST", "/v1/reranking", "key"),
         ("POST", "/v1/responses", "key"),
+        ("POST", "/v1/responses/compact", "key"),
         ("POST", "/v1/responses/input_tokens", "key"),
         ("POST", "/v1/responses/{id}/cancel", "key"),
         ("POST", "/v1/tokenize", "key"),

@@ -74,15 +74,15 @@ STREAMED: dict[str, Callable[[list[ServerSentEvent]], JSON]] = {
     "ollama_generate": ollama_sdk.read_generate_stream,
     "responses": read_responses_stream,
 }
-SDK_ERROR: dict[str, type[Exception]] = {
+SDK_ERROR: dict[str, type[Exception] | tuple[type[Exception], ...]] = {
     "chat": openai.APIError,
     "completions": openai.APIError,
     "gemini": gemini_sdk.Error,
     "llama_stack": llama_stack_sdk.StatusError,
     "llama_stack_completion": llama_stack_sdk.StatusError,
     "messages": anthropic.APIError,
-    "ollama": ollama.ResponseError,
-    "ollama_generate": ollama.ResponseError,
+    "ollama": (ollama.ResponseError, AttributeError),  # a message that is JSON is taken for an object
+    "ollama_generate": (ollama.ResponseError, AttributeError),
     "responses": openai.APIError,
 }
 

@@ -18,7 +18,8 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Image, Inline, Opaque, Reasoning, Remote, Text, ToolCall, ToolResult
+from xenoglot.model.content import Extra, Image, Inline, Reasoning, Remote, Text, ToolCall, ToolResult
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from xenoglot.model.response import Candidate, Response
 from xenoglot.tools.tool import tool
@@ -226,8 +227,8 @@ def test_tools(said: Any, name: str) -> None:  # noqa: ANN401  as above
 
 def test_a_tool_of_the_provider_stays_its_own() -> None:
     (found,) = tools_of([{"type": "web_search_20250305", "name": "web_search"}], "messages")
-    assert isinstance(found, Opaque)
-    assert found.dialect == "messages"
+    assert isinstance(found, HostedTool)
+    assert found.kind == "web_search"
 
 
 @pytest.mark.parametrize(

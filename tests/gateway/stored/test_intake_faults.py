@@ -21,6 +21,7 @@ from xenoglot.backends.backend import ByteAnswer, monitored
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.gateway.config.settings import ServerSettings, StoreSettings, UpstreamSettings
+from xenoglot.model.hosted import HostedTool
 from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import Memory, SQLite
 
@@ -345,7 +346,11 @@ def test_what_opens_a_tools_server_is_not_kept(
     assert (answer.status, b"canary" in answer.body) == (200, False)
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert (b"https://tools.invalid" in kept, b"canary-key" in kept) == (True, False)
-    assert "canary-key" in repr(scripted.requests)
+    (asked,) = scripted.requests[-1].tools
+    assert isinstance(asked, HostedTool)
+    assert asked.server is not None
+    assert (asked.server.token, asked.server.headers) == ("canary-key", {"x-key": "canary-key"})
+    assert "canary-key" not in repr(scripted.requests)
 
 
 def test_what_is_too_old_is_forgotten_beside_new_answers(gateway_server: Callable[..., RunningGateway]) -> None:

@@ -483,6 +483,6 @@ CASES = (
             }
         },
         {"chat": {"messages": [USER], "tools": CHAT_TOOLS, "max_tokens": 64}},
-        {"chat": ("$.tools[0] web_search_20250305 dropped (a tool that only a server of messages runs)",)},
+        {"chat": ("$.tools[0] web_search dropped (the provider runs it, and the dialect has no such tool)",)},
     ),
 )
