@@ -120,34 +120,34 @@ def test_openai_runs_its_tools_over_a_server_of_functions(
     tool, arguments, expected, output, told = CASES[kind]
     name = "computer" if kind == "computer_use_preview" else kind
     plan(upstream, name, arguments, stream=stream)
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", timeout=TIMEOUT, max_retries=0)
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", timeout=TIMEOUT, max_retries=0) as client:
 
-    def ask(items: list[JSON], **more: JSON) -> JSON:
-        asked: JSONObject = {"model": "m", "input": items, "tools": [tool], **more}
-        if not stream:
-            return client.responses.create(**asked)
-        with client.responses.stream(**asked) as events:
-            return events.get_final_response()
+        def ask(items: list[JSON], **more: JSON) -> JSON:
+            asked: JSONObject = {"model": "m", "input": items, "tools": [tool], **more}
+            if not stream:
+                return client.responses.create(**asked)
+            with client.responses.stream(**asked) as events:
+                return events.get_final_response()
 
-    items: list[JSON] = [{"role": "user", "content": "Do."}]
-    first = ask(items, tool_choice="required" if kind == "local_shell" else {"type": kind})
-    (call,) = first.output
-    assert call.model_dump(include=set(expected), exclude_none=True) == without_nulls(expected)
-    assert call.status == "completed"
-    answered = {"id": call.call_id} if kind == "local_shell" else {"call_id": call.call_id}
-    second = ask([*items, call.model_dump(exclude_none=True), {**output, **answered}])
-    assert second.output_text == "Done."
+        items: list[JSON] = [{"role": "user", "content": "Do."}]
+        first = ask(items, tool_choice="required" if kind == "local_shell" else {"type": kind})
+        (call,) = first.output
+        assert call.model_dump(include=set(expected), exclude_none=True) == without_nulls(expected)
+        assert call.status == "completed"
+        answered = {"id": call.call_id} if kind == "local_shell" else {"call_id": call.call_id}
+        second = ask([*items, call.model_dump(exclude_none=True), {**output, **answered}])
+        assert second.output_text == "Done."
 
-    offered = sent(upstream, 0)
-    assert [entry["function"]["name"] for entry in offered["tools"]] == [name]
-    forced = {"type": "function", "function": {"name": name}}
-    assert offered["tool_choice"] == ("required" if kind == "local_shell" else forced)
-    history = sent(upstream, 1)["messages"]
-    (written,) = [message for message in history if message.get("tool_calls")]
-    assert json.loads(written["tool_calls"][0]["function"]["arguments"]).keys() >= arguments.keys()
-    (result,) = [message for message in history if message["role"] == "tool"]
-    assert result["tool_call_id"] == written["tool_calls"][0]["id"]
-    assert told in json.dumps(history)
+        offered = sent(upstream, 0)
+        assert [entry["function"]["name"] for entry in offered["tools"]] == [name]
+        forced = {"type": "function", "function": {"name": name}}
+        assert offered["tool_choice"] == ("required" if kind == "local_shell" else forced)
+        history = sent(upstream, 1)["messages"]
+        (written,) = [message for message in history if message.get("tool_calls")]
+        assert json.loads(written["tool_calls"][0]["function"]["arguments"]).keys() >= arguments.keys()
+        (result,) = [message for message in history if message["role"] == "tool"]
+        assert result["tool_call_id"] == written["tool_calls"][0]["id"]
+        assert told in json.dumps(history)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -167,29 +167,29 @@ def test_anthropic_runs_its_tools_over_a_server_of_functions(  # noqa: PLR0913  
     upstream, url = servers
     function = name if toolset is None else f"{toolset}__{name}"
     plan(upstream, function, arguments, stream=stream)
-    client = anthropic.Anthropic(base_url=url, api_key="none", timeout=TIMEOUT, max_retries=0)
+    with anthropic.Anthropic(base_url=url, api_key="none", timeout=TIMEOUT, max_retries=0) as client:
 
-    def ask(messages: list[JSON]) -> JSON:
-        asked: JSONObject = {"model": "m", "max_tokens": 99, "messages": messages, "tools": [tool]}
-        if not stream:
-            return client.beta.messages.create(**asked)
-        with client.beta.messages.stream(**asked) as events:
-            return events.get_final_message()
+        def ask(messages: list[JSON]) -> JSON:
+            asked: JSONObject = {"model": "m", "max_tokens": 99, "messages": messages, "tools": [tool]}
+            if not stream:
+                return client.beta.messages.create(**asked)
+            with client.beta.messages.stream(**asked) as events:
+                return events.get_final_message()
 
-    messages: list[JSON] = [{"role": "user", "content": "Do."}]
-    first = ask(messages)
-    (call,) = first.content
-    assert (first.stop_reason, call.type, call.input) == ("tool_use", "tool_use", arguments)
-    assert (call.name, call.toolset_name) == (name, toolset)
-    result = {"type": "tool_result", "tool_use_id": call.id, "content": "a.txt"}
-    said = call.model_dump(exclude_none=True, include={"type", "id", "name", "input", "toolset_name"})
-    second = ask([*messages, {"role": "assistant", "content": [said]}, {"role": "user", "content": [result]}])
-    assert [part.text for part in second.content] == ["Done."]
+        messages: list[JSON] = [{"role": "user", "content": "Do."}]
+        first = ask(messages)
+        (call,) = first.content
+        assert (first.stop_reason, call.type, call.input) == ("tool_use", "tool_use", arguments)
+        assert (call.name, call.toolset_name) == (name, toolset)
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "a.txt"}
+        said = call.model_dump(exclude_none=True, include={"type", "id", "name", "input", "toolset_name"})
+        second = ask([*messages, {"role": "assistant", "content": [said]}, {"role": "user", "content": [result]}])
+        assert [part.text for part in second.content] == ["Done."]
 
-    assert function in [entry["function"]["name"] for entry in sent(upstream, 0)["tools"]]
-    history = sent(upstream, 1)["messages"]
-    assert [call["function"]["name"] for call in history[1]["tool_calls"]] == [function]
-    assert (history[2]["role"], history[2]["content"]) == ("tool", "a.txt")
+        assert function in [entry["function"]["name"] for entry in sent(upstream, 0)["tools"]]
+        history = sent(upstream, 1)["messages"]
+        assert [call["function"]["name"] for call in history[1]["tool_calls"]] == [function]
+        assert (history[2]["role"], history[2]["content"]) == ("tool", "a.txt")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

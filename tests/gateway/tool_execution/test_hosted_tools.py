@@ -161,12 +161,12 @@ def test_responses_forced_search(gateway: DialectGateway, model: Upstream, choic
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_gemini_search(gateway: DialectGateway, stream: bool) -> None:  # noqa: FBT001  a case
     options = types.HttpOptions(base_url=gateway.url, timeout=int(TIMEOUT * 1000))
-    client = genai.Client(api_key="none", http_options=options)
     config = types.GenerateContentConfig(tools=[types.Tool(google_search=types.GoogleSearch())])
-    if stream:
-        chunks = list(client.models.generate_content_stream(model="m", contents=QUESTION, config=config))
-    else:
-        chunks = [client.models.generate_content(model="m", contents=QUESTION, config=config)]
+    with genai.Client(api_key="none", http_options=options) as client:
+        if stream:
+            chunks = list(client.models.generate_content_stream(model="m", contents=QUESTION, config=config))
+        else:
+            chunks = [client.models.generate_content(model="m", contents=QUESTION, config=config)]
     assert "".join(chunk.text or "" for chunk in chunks) == SAID
     found = [chunk.candidates[0].grounding_metadata for chunk in chunks if chunk.candidates]
     metadata = [one for one in found if one is not None][-1]
