@@ -44,8 +44,22 @@ def pytest_configure() -> None:
     restore_interrupt()
 
 
+LONG_FILES = (
+    "tests/text/test_vectors.py",
+    "tests/docs/test_examples.py",
+    "tests/laws/test_cost_streams.py",
+    "tests/laws/test_cost.py",
+    "tests/test_cli.py",
+    "tests/test_found_configuration.py",
+)
+"""The files that take longest: each is run by one worker, and they start first so that none is left at the end."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, where shortcuts are off, the tests that turn them on: they run where shortcuts are on."""
+    """Begin with long files. Where shortcuts are off, leave out the tests that turn them on: those run without that."""
+    root = config.rootpath
+    places = {root / name: place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     if os.environ.get("XENOGLOT_SHORTCUTS") != "off":
         return
     left_out = [item for item in items if "with_shortcuts" in getattr(item, "fixturenames", ())]
