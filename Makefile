@@ -39,7 +39,7 @@ test-shortcuts-off: install-dev weights  ## the tests of whatever has a shortcut
 	@XENOGLOT_SHORTCUTS=off $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder \
 	  --ignore-glob='*/laws/test_cost*.py' --ignore-glob='*/faults/test_security*.py' \
 	  --ignore-glob='*/relay/test_push_driver*.py' --ignore=tests/laws/test_shortcuts.py tests/backends/remote tests/codec \
-	  $(addprefix --ignore=tests/gateway/,admin auth batches cache config ledger limits observability process stored telemetry) \
+	  $(addprefix --ignore=tests/gateway/,admin auth batches cache config ledger limits media observability process stored telemetry tool_execution) \
 	  tests/dialects tests/faults tests/gateway tests/laws tests/matrix tests/oracles tests/test_shortcuts.py \
 	  tests/test_translate.py $(ARGS)
 
