@@ -23,7 +23,7 @@ from xenoglot.codec.json.json_io import unambiguous
 from xenoglot.errors import FailureError, WireError, missing_extra
 from xenoglot.gateway.api.operations import note_route
 from xenoglot.gateway.endpoint.request_context import BodyReader
-from xenoglot.gateway.http.application import StreamedBody
+from xenoglot.gateway.http.application import body_pieces
 from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.model_router import sole_model
 from xenoglot.gateway.routing.reservation import Demand
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from xenoglot.codec.features.forward import ForwardedAnswer, ForwardedPath
     from xenoglot.gateway.api.forwarded_body import FormBody, JSONBody
     from xenoglot.gateway.endpoint.request_context import RequestContext
-    from xenoglot.gateway.http.application import Exchange
     from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import Route, RoutePlan
     from xenoglot.model.json import JSON
@@ -78,7 +77,7 @@ class ForwardEndpoint(Struct, frozen=True):
             WireError: the request names no model, or is not valid for its content type.
         """
         self.services.check_ledger()
-        async with aclosing(pieces_of(ctx.exchange, self.bodies.limit)) as pieces:
+        async with aclosing(body_pieces(ctx.exchange, self.bodies.limit)) as pieces:
             body = await self._body(path, ctx, pieces)
             name = body.model or path.default_model or sole_model(self.services.models.router, ctx.client)
             if name is None:
@@ -165,16 +164,6 @@ class ForwardEndpoint(Struct, frozen=True):
         return tuple(able) or tuple(plan.routes)
 
 
-async def pieces_of(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
-    """Yield the body of a request as it comes; see `StreamedBody.pieces` for what it raises."""
-    if isinstance(exchange, StreamedBody):
-        async with aclosing(exchange.pieces(limit)) as pieces:
-            async for data in pieces:
-                yield data
-    else:
-        yield await exchange.read_body(limit)
-
-
 async def _send(ctx: RequestContext, path: ForwardedPath, answer: Forwarded) -> None:
     """Pass the answer on to the client, and note the usage in it."""
     exchange, record, made = ctx.exchange, ctx.record, answer.result
@@ -227,7 +216,7 @@ class JSONUsage:
         return usage_in(bytes(self._data))
 
 
-class StreamUsage:
+class EventUsage:
     """A stream of events: the last usage counts."""
 
     def __init__(self) -> None:
@@ -264,5 +253,5 @@ def usage_reader(media_type: str) -> UsageReader | None:
     """Return what finds the usage in an answer of a media type; `None` where there is none to find."""
     bare = media_type.partition(";")[0].strip().lower()
     if bare == EVENTS:
-        return StreamUsage()
+        return EventUsage()
     return JSONUsage() if bare == JSON_TYPE else None

@@ -12,19 +12,16 @@ from xenoglot.errors import FailureError, missing_extra
 from xenoglot.gateway.auth.request_checks import requested_host
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.http.application import BodyTooLargeError, StreamedBody
+from xenoglot.gateway.http.application import BodyTooLargeError, body_pieces
 from xenoglot.gateway.media.file_content import content
 from xenoglot.gateway.store_service import OFF, StoreService
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from xenoglot.codec.features.batch import FileCodec
     from xenoglot.gateway.batches.multipart import MultipartForm
     from xenoglot.gateway.batches.queries import BatchQuery, FileAct
-    from xenoglot.gateway.http.application import Exchange
     from xenoglot.model.json import JSON
 
 NO_FORMS: Final = Failure(
@@ -204,16 +201,6 @@ async def store_form(asked: BatchQuery, form: MultipartForm, name: str) -> int:
             await writer.feed(form.feed(data))
     await writer.close()
     return writer.size
-
-
-async def body_pieces(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
-    """Yield the body of a request, of at most `limit` bytes, as it arrives."""
-    if isinstance(exchange, StreamedBody):
-        async with aclosing(exchange.pieces(limit)) as pieces:
-            async for data in pieces:
-                yield data
-    else:
-        yield await exchange.read_body(limit)
 
 
 def _finished(form: MultipartForm, file: StoredFile, size: int, words: FileCodec) -> StoredFile:

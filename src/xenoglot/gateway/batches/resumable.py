@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.batches.files import PieceWriter, base_url, body_pieces
+from xenoglot.gateway.batches.files import PieceWriter, base_url
 from xenoglot.gateway.batches.uploads import begun_file
 from xenoglot.gateway.endpoint.responses import send, send_json
+from xenoglot.gateway.http.application import body_pieces
 from xenoglot.gateway.media.inline_files import ID_PREFIX
 from xenoglot.gateway.store_service import OFF
 

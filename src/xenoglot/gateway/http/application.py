@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -44,6 +45,16 @@ class StreamedBody(Protocol):
             ClientGoneError: the client left before it was complete.
         """
         ...
+
+
+async def body_pieces(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
+    """Yield the body of a request, of at most `limit` bytes, as it arrives; raises what `StreamedBody.pieces` does."""
+    if isinstance(exchange, StreamedBody):
+        async with aclosing(exchange.pieces(limit)) as pieces:
+            async for data in pieces:
+                yield data
+    else:
+        yield await exchange.read_body(limit)
 
 
 class Exchange(Protocol):
