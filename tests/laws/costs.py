@@ -117,7 +117,8 @@ class World:
         self._counted = counted
 
     def __getattr__(self, name: str) -> ModuleType:
-        return self._counted.module(ELSEWHERE.get(name, f"codec.{name}"))
+        found = vars(self)[name] = self._counted.module(ELSEWHERE.get(name, f"codec.{name}"))
+        return found
 
     def forgiving(self, work: Callable[[], object]) -> None:
         """Do what may be refused: that has its cost, too."""

@@ -11,13 +11,17 @@ the tests import: `Counted` puts them into `sys.modules` while it is entered.
 from __future__ import annotations
 
 import ast
+import builtins
+import operator
 import re
 import sys
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import BuiltinFunctionType, BuiltinMethodType, MethodWrapperType
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
@@ -28,6 +32,9 @@ PACKAGE: Final = "xenoglot"
 
 HOOKS: Final = "__counted_steps__"
 """What the instrumented code calls the object that counts."""
+
+TAKEN: Final = "__counted_steps_taken__"
+"""What it calls that object's counts."""
 
 SIZED: Final = (str, bytes, bytearray, memoryview, list, tuple, dict, set, frozenset)
 
@@ -41,8 +48,14 @@ FREE: Final = frozenset(
 )
 """Calls whose cost does not hang on the size of what they get, or not on the whole of it."""
 
-TYPES: Final = (list, tuple, dict, set, frozenset, str, bytes, bytearray, int, float)
+UNCOUNTED: Final = FREE - {"pop"}
+"""Methods that take no steps whatever they belong to: those of a list that do are counted by what is left of it."""
+
+TYPES: Final = frozenset({list, tuple, dict, set, frozenset, str, bytes, bytearray, int, float})
 """Types whose call walks the value that they get."""
+
+WALKERS: Final = frozenset({map, filter, zip, enumerate, reversed})
+"""Types whose call makes something that walks all values that they get."""
 
 PLAIN_CALLS: Final = frozenset({"super", "locals", "globals"})
 """Functions that look at the frame that calls them."""
@@ -51,9 +64,20 @@ SEEKING: Final = frozenset({"find", "index"})
 """Methods that walk to what they find, from where their second argument says."""
 
 
-def size(value: object) -> int:
+class _SizedTypes(dict[type, bool]):
+    """Whether a type is a built-in collection or text, or is derived from one."""
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = issubclass(kind, SIZED)
+        return self[kind]
+
+
+_SIZED: Final = _SizedTypes()
+
+
+def size(value: Any) -> int:  # noqa: ANN401  any value
     """Return how many steps it takes to walk `value`, where it is a built-in collection or text."""
-    return len(value) if isinstance(value, SIZED) else 0
+    return len(value) if _SIZED[type(value)] else 0
 
 
 class Steps:
@@ -69,7 +93,8 @@ class Steps:
 
     def walk(self, place: str, value: Any) -> Any:  # noqa: ANN401  any value
         """Count the size of what is walked or copied, and return it."""
-        self.taken[place] += size(value)
+        if _SIZED[type(value)]:
+            self.taken[place] += len(value)
         return value
 
     def within(self, place: str, value: Any, values: Any) -> bool:  # noqa: ANN401
@@ -80,41 +105,49 @@ class Steps:
 
     def equal(self, place: str, left: Any, right: Any) -> Any:  # noqa: ANN401
         """Return `left == right`; two of one size are compared to the end."""
-        if type(left) is type(right) and isinstance(left, SIZED) and len(left) == len(right):
+        kind = type(left)
+        if kind is type(right) and _SIZED[kind] and len(left) == len(right):
             self.taken[place] += len(left)
         return left == right
 
     def combined(self, place: str, left: Any, right: Any, work: Callable[[Any, Any], Any]) -> Any:  # noqa: ANN401
         """Return what an operator makes of two values, both of which it copies where they are collections."""
-        self.taken[place] += size(left) + size(right)
+        if _SIZED[type(left)] or _SIZED[type(right)]:
+            self.taken[place] += size(left) + size(right)
         return work(left, right)
+
+    Add, BitOr, BitAnd, Sub, Mod = operator.add, operator.or_, operator.and_, operator.sub, operator.mod
 
     def grown(self, place: str, value: Any) -> None:  # noqa: ANN401
         """Count what `value += more` copies: nothing of a list, a set, a dict or a byte array."""
-        self.taken[place] += size(value) if isinstance(value, (str, bytes, tuple, frozenset)) else 0
+        if isinstance(value, (str, bytes, tuple, frozenset)):
+            self.taken[place] += len(value)
 
     def call(self, place: str, function: Any, /, *args: Any, **named: Any) -> Any:  # noqa: ANN401
         """Call a function, and count what one of C walks."""
-        if isinstance(function, (BuiltinFunctionType, BuiltinMethodType, MethodWrapperType)):
-            if function.__name__ in FREE and not isinstance(getattr(function, "__self__", None), list):
+        kind = type(function)
+        if kind is FunctionType or kind is MethodType:
+            return function(*args, **named)
+        if isinstance(function, (BuiltinFunctionType, MethodWrapperType)):
+            name, owner = function.__name__, function.__self__
+            if name in FREE and not isinstance(owner, list):
                 return function(*args, **named)
-            if function.__name__ in SEEKING and isinstance(function.__self__, SIZED):
+            if name in SEEKING and isinstance(owner, SIZED):
                 found = function(*args, **named)
                 begin = args[1] if len(args) > 1 else 0
-                self.taken[place] += (found if found >= 0 else len(function.__self__)) - begin
+                self.taken[place] += (found if found >= 0 else len(owner)) - begin
                 return found
-            self.taken[place] += cost(function, args, named)
-        elif isinstance(function, type) and function in TYPES:
-            self.taken[place] += sum(map(size, args[:1]))
-        elif function in (map, filter, zip, enumerate, reversed):
-            self.taken[place] += sum(map(size, args))
+            self.taken[place] += cost(name, owner, args, named)
+        elif isinstance(function, type):
+            if function in TYPES:
+                self.taken[place] += sum(map(size, args[:1]))
+            elif function in WALKERS:
+                self.taken[place] += sum(map(size, args))
         return function(*args, **named)
 
 
-def cost(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> int:  # noqa: ANN401, PLR0911  one for each kind
+def cost(name: str, owner: Any, args: Sequence[Any], named: Mapping[str, Any]) -> int:  # noqa: ANN401, PLR0911  one for each kind
     """Return how many steps a function of C takes, at most."""
-    name = function.__name__
-    owner = getattr(function, "__self__", None)
     if isinstance(owner, list) and name in ("pop", "insert"):
         place = args[0] if args else -1
         return len(owner) - place if place >= 0 else -place
@@ -153,7 +186,9 @@ class _Instrument(ast.NodeTransformer):
         return ast.Call(ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load()), [*args], [])
 
     def _tick(self, node: ast.AST, what: str) -> ast.stmt:
-        return ast.copy_location(ast.Expr(self._hook("tick", self._place(node, what))), node)
+        """Return a statement that counts one step, without a call."""
+        count = ast.Subscript(ast.Name(TAKEN, ast.Load()), self._place(node, what), ast.Store())
+        return ast.copy_location(ast.AugAssign(count, ast.Add(), ast.Constant(1)), node)
 
     # Functions: nothing outside of them is run more than once.
 
@@ -204,7 +239,7 @@ class _Instrument(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if not self._functions or (isinstance(node.func, ast.Name) and node.func.id in PLAIN_CALLS):
+        if not self._functions or _uncounted(node.func):
             return node
         hook = self._hook("call", self._place(node, f"{ast.unparse(node.func)[-40:]}()"), node.func, *node.args)
         hook.keywords = node.keywords
@@ -253,11 +288,8 @@ class _Instrument(ast.NodeTransformer):
         self.generic_visit(node)
         if not self._functions or not isinstance(node.op, (ast.Add, ast.BitOr, ast.BitAnd, ast.Sub, ast.Mod)):
             return node
-        names = [ast.arg("left"), ast.arg("right")]
-        arguments = ast.arguments(posonlyargs=[], args=names, kwonlyargs=[], kw_defaults=[], defaults=[])
-        work = ast.BinOp(ast.Name("left", ast.Load()), node.op, ast.Name("right", ast.Load()))
-        place = self._place(node, "operator")
-        made = self._hook("combined", place, node.left, node.right, ast.Lambda(arguments, work))
+        work = ast.Attribute(ast.Name(HOOKS, ast.Load()), type(node.op).__name__, ast.Load())
+        made = self._hook("combined", self._place(node, "operator"), node.left, node.right, work)
         return ast.copy_location(made, node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.AST]:
@@ -279,6 +311,14 @@ class _Instrument(ast.NodeTransformer):
         return node
 
 
+def _uncounted(function: ast.expr) -> bool:
+    """Return whether a call takes no steps of its own, by its name."""
+    if isinstance(function, ast.Attribute):
+        return function.attr in UNCOUNTED
+    plain = isinstance(function, ast.Name) and function.id
+    return plain in PLAIN_CALLS or (plain in UNCOUNTED and plain in vars(builtins))
+
+
 def _flat(made: Any) -> list[ast.stmt]:  # noqa: ANN401  a statement or several
     return made if isinstance(made, list) else [made]
 
@@ -290,18 +330,23 @@ def _read(target: ast.expr) -> ast.expr:
     return ast.Name(target.id, ast.Load()) if isinstance(target, ast.Name) else ast.Constant(None)
 
 
+@cache
+def _instrumented(name: str, path: str) -> CodeType:
+    """Return a module's code, counting: the same for all tests of a process."""
+    tree = _Instrument(name.removeprefix(f"{PACKAGE}.")).visit(ast.parse(Path(path).read_bytes()))
+    return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+
 class _Loading(SourceFileLoader):
     """Load a module, its functions counting."""
 
     steps: Steps
 
     def get_code(self, fullname: str) -> CodeType:
-        path = self.get_filename(fullname)
-        tree = _Instrument(self.name.removeprefix(f"{PACKAGE}.")).visit(ast.parse(self.get_data(path)))
-        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+        return _instrumented(fullname, self.get_filename(fullname))
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__dict__[HOOKS] = self.steps
+        module.__dict__.update({HOOKS: self.steps, TAKEN: self.steps.taken})
         super().exec_module(module)
 
 
