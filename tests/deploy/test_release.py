@@ -64,7 +64,10 @@ def writes(job: dict[str, Any]) -> set[str]:
 def test_the_build_makes_what_is_published(tmp_path: Path, jobs: dict[str, Any], changelog: str, code: int) -> None:
     """The step's own script, on a copy with a tag; without a section of the changelog there is no release."""
     for name in NEEDED:
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")

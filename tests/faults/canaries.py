@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ def capture_logs() -> Generator[LogCapture]:
             logger.setLevel(level)
 
 
+@cache
 def fragments(canary: str) -> frozenset[str]:
     """Return what of `canary` would give it away: its pieces, and its spellings in base64 and hexadecimal."""
     core = canary.rpartition("-")[2]
