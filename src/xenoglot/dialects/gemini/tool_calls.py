@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_json, to_text
+from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of, text_of
 from xenoglot.codec.reader import need_object
 from xenoglot.codec.requests.call_ids import PendingCalls
 from xenoglot.codec.requests.custom_tools import WRAPPED
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.reader import Reader
     from xenoglot.model.json import JSON, JSONObject
-
-RAW_ARGUMENTS = "_raw"
-"""The only key of `args` that stand for arguments that were no JSON object: its value is the text the model wrote."""
 
 OUTPUT = "output"
 ERROR = "error"
@@ -87,34 +85,16 @@ def read_call(reader: Reader, ids: CallIds) -> ToolCall:
     return ToolCall(
         id=ids.call(given, name),
         name=name,
-        arguments="" if args is None else _text_of(args),
+        arguments="" if args is None else text_of(args),
         extra=reader.extra(NAME, **form),
     )
-
-
-def _text_of(args: JSONObject) -> str:
-    raw = args.get(RAW_ARGUMENTS)
-    if args.keys() == {RAW_ARGUMENTS} and isinstance(raw, str) and _object(raw) is None:
-        return raw
-    return to_text(args)
-
-
-def _object(text: str) -> JSONObject | None:
-    """Return arguments as the object they write, or `None` if they write none."""
-    try:
-        value = decode_json(text)
-    except WireError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def args_of(call: ToolCall) -> tuple[JSONObject, bool]:
     """Return the `args` of a call, and whether they are what the model wrote."""
     if call.kind == "custom":
         return {WRAPPED: call.arguments}, True
-    if not call.arguments.strip():
-        return {}, True
-    value = _object(call.arguments)
+    value = input_of(call.arguments)
     return ({RAW_ARGUMENTS: call.arguments}, False) if value is None else (value, True)
 
 

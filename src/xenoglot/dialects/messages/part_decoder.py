@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.json.tool_arguments import arguments_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.names import read_id
 from xenoglot.codec.responses.reasoning import unpack
@@ -17,7 +18,6 @@ from xenoglot.dialects.messages.context_management import COMPACTION, read_block
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import plain_text
 from xenoglot.dialects.messages.hosted.decoder import CALLS, NAMES, RESULT, decode_hosted_call, decode_hosted_result
-from xenoglot.dialects.messages.tool_arguments import arguments_of
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Citation,

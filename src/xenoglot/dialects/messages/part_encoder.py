@@ -6,6 +6,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.frequent_shapes import bare_text
+from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified, spell_id
@@ -15,7 +16,6 @@ from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, wit
 from xenoglot.dialects.messages.fast.frequent_shapes import ID_LIMIT, NAME_LIMIT, PlainWriter
 from xenoglot.dialects.messages.hosted.encoder import HostedEncoder
 from xenoglot.dialects.messages.part_decoder import CONTAINER, TITLES, UNSIGNED
-from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import (
     Audio,
     CompactedHistory,

@@ -5,21 +5,17 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.json_io import decode_json, to_text
+from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of, text_of
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import leave, left, need_object
 from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.dialects.ollama.extras import FAMILY, own_fields
-from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, ToolCall
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
     from xenoglot.model.json import JSON, JSONObject
-
-RAW_ARGUMENTS = "_raw"
-"""The only key of arguments that were no JSON object: its value is the text that the model wrote."""
 
 
 def derived_id(scope: str) -> str:
@@ -71,11 +67,7 @@ def _take_arguments(inner: Reader, form: JSONObject) -> str:
     if value is None:
         form["arguments"] = "absent"
         return ""
-    value = inner.need("arguments", dict)
-    raw = value.get(RAW_ARGUMENTS)
-    if len(value) == 1 and isinstance(raw, str) and _object(raw) is None:
-        return raw
-    return to_text(value)
+    return text_of(inner.need("arguments", dict))
 
 
 def _arguments(call: ToolCall, form: JSONObject, where: str, losses: Losses) -> JSON:
@@ -84,20 +76,9 @@ def _arguments(call: ToolCall, form: JSONObject, where: str, losses: Losses) -> 
     if call.kind == "custom":
         losses.emulated(where, "kind", "a call of a custom tool is written as one of a function of one string")
         return {WRAPPED: call.arguments}
-    value = _object(call.arguments)
+    value = input_of(call.arguments)
     if value is not None:
         return value
     if call.extra is None or call.extra.dialect != FAMILY:
         losses.approximated(where, "arguments", f"no JSON object; written as `{RAW_ARGUMENTS}`")
     return {RAW_ARGUMENTS: call.arguments}
-
-
-def _object(arguments: str) -> JSONObject | None:
-    """Return arguments as the object they write, or `None` if they write none."""
-    if not arguments.strip():
-        return {}
-    try:
-        value = decode_json(arguments)
-    except WireError:
-        return None
-    return value if isinstance(value, dict) else None

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot.codec.frequent_shapes import bare_texts, is_plain_call, plain_result, plain_words, silent
+from xenoglot.codec.json.tool_arguments import arguments_of, input_of
 from xenoglot.codec.requests.names import fit, read_id, spell_id
 from xenoglot.dialects.messages.extras import NAME
-from xenoglot.dialects.messages.tool_arguments import arguments_of, input_of
 from xenoglot.model.content import CacheMark, Extra, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
 from xenoglot.shortcuts import shortcut

@@ -9,10 +9,10 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.json.tool_arguments import arguments_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.names import read_id
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
-from xenoglot.dialects.messages.tool_arguments import arguments_of
 from xenoglot.model.content import CodeOutput, HostedCall, HostedResult, SearchResult, Text
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.hosted_text import hosted_words, words_of_hosted
+from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.hosted.decoder import MCP_CALL, NAMES, RESULT, SERVER_CALL, sealed_text
-from xenoglot.dialects.messages.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.model.content import CodeOutput, HostedCall, SearchResult, Text
 
 if TYPE_CHECKING:
