@@ -11,42 +11,24 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.embeddings import FORMS
 from xenoglot.dialects.gemini.errors import decode_error, encode_error
 from xenoglot.dialects.gemini.extras import NAME
-from xenoglot.dialects.gemini.models import decode_models, describe, encode_model, encode_models
 from xenoglot.dialects.gemini.parts.encoder import NAME_LIMIT
 from xenoglot.dialects.gemini.reasoning_effort import reasoning_requested
 from xenoglot.dialects.gemini.request.decoder import decode_count, decode_request
 from xenoglot.dialects.gemini.request.encoder import encode_count_request, encode_request
-from xenoglot.dialects.gemini.request.fields import STOP_LIMIT
 from xenoglot.dialects.gemini.response import decode_response, encode_response
 from xenoglot.dialects.gemini.stream.decoder import StreamDecoder
 from xenoglot.dialects.gemini.stream.encoder import StreamEncoder
+from xenoglot.dialects.google.models import decode_models, describe, encode_model, encode_models
+from xenoglot.dialects.google.request_fields import STOP_LIMIT
+from xenoglot.dialects.google.shared import MARKS, authorize, decode_limits, encode_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from xenoglot.codec.dialect import Headers
     from xenoglot.codec.features.batch import FileCodec, ResumableCodec
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.limits import RateLimits
 
 _MODELS = "/v1beta/models"
 _PLACES = ("/v1/models", "/v1beta/tunedModels", "/v1/publishers/google/models", "/v1beta1/publishers/google/models")
 """Where else servers of the dialect answer: the stable version, models of one's own, Google's enterprise platform."""
-
-
-def authorize(key: str | None) -> Headers:
-    """Return the header that carries the key, if there is one."""
-    return () if key is None else (("x-goog-api-key", key),)
-
-
-def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:  # noqa: ARG001  the record's form
-    """Return nothing: servers of the dialect tell their limits in errors alone."""
-    return None
-
-
-def encode_limits(limits: RateLimits, now: float) -> Headers:  # noqa: ARG001  the record's form
-    """Return no headers: clients of the dialect know of none."""
-    return ()
 
 
 def encode_count(input_tokens: int) -> JSONObject:
@@ -106,7 +88,7 @@ GEMINI = Dialect(
     inquiries=(ModelEndpoint(method="GET", path=_MODELS + "/{model}", answer=describe),),
     bare_framing=JSON_ARRAY,
     comments=False,  # google-genai takes each line of a stream for a piece of an event
-    marks=("x-goog-api-client", "x-goog-api-key"),
+    marks=MARKS,
     tool_name_limit=NAME_LIMIT,
     stop_limit=STOP_LIMIT,
     decode_request=decode_request,

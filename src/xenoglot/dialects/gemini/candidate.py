@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.unknown_fields import keep_rest
 from xenoglot.dialects.gemini.citations import Grounding, bytes_of, citations_of
-from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, keep, with_rest
+from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish, take_finish
 from xenoglot.dialects.gemini.logprobs import decode_logprobs, encode_logprobs
 from xenoglot.dialects.gemini.parts.decoder import decode_parts
@@ -65,7 +66,7 @@ def take_content(reader: Reader, ids: CallIds, form: JSONObject) -> list[Part]:
     if content.take_word("role", (_ROLE,)) is None:
         form["role"] = "other"
     value = content.take("parts", list)
-    keep(reader, "content", content)
+    keep_rest(reader, "content", content)
     if value is None:
         form["parts"] = "absent"
         return []
@@ -90,7 +91,7 @@ def take_logprobs(reader: Reader, parts: Sequence[Part], form: JSONObject) -> tu
         return ()
     result = Reader(reader.take(LOGPROBS, dict), reader.at(LOGPROBS))
     logprobs = decode_logprobs(result)
-    keep(reader, LOGPROBS, result)
+    keep_rest(reader, LOGPROBS, result)
     form["logprobs"] = value
     return logprobs
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, with_rest
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.content import Extra, Refusal
 from xenoglot.model.response import Finish
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.checks import MOST_TOKENS, ranged
-from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, with_rest
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.request import Thinking, budget_of, nearest
 
 if TYPE_CHECKING:

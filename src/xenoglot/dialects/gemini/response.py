@@ -11,8 +11,9 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.candidate import decode_candidate, encode_candidate
 from xenoglot.dialects.gemini.errors import error_object, read_error
-from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.usage import decode_usage, encode_usage
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.response import Candidate, Finish, Response
 

@@ -14,7 +14,8 @@ from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of, text_of
 from xenoglot.codec.reader import need_object
 from xenoglot.codec.requests.call_ids import PendingCalls
 from xenoglot.codec.requests.custom_tools import WRAPPED
-from xenoglot.dialects.gemini.extras import NAME, keep
+from xenoglot.codec.unknown_fields import keep_rest
+from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.errors import WireError
 from xenoglot.model.content import Part, Text, ToolCall, ToolResult
 
@@ -81,7 +82,7 @@ def read_call(reader: Reader, ids: CallIds) -> ToolCall:
     form: JSONObject = {"id": "derived"} if given is None else {"id": "empty"} if not given else {}
     if args is None:
         form["args"] = "absent"
-    keep(reader, "functionCall", call, form)
+    keep_rest(reader, "functionCall", call, form)
     return ToolCall(
         id=ids.call(given, name),
         name=name,
@@ -111,7 +112,7 @@ def read_result(reader: Reader, ids: CallIds, read: Callable[[JSON, str], Part])
         path = result.at("parts")
         content = (*content, *(read(part, f"{path}[{index}]") for index, part in enumerate(parts)))
         form["parts"] = len(parts)
-    keep(reader, "functionResponse", result, form)
+    keep_rest(reader, "functionResponse", result, form)
     return ToolResult(
         call_id=ids.result(given, name),
         content=content,

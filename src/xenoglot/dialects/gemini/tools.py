@@ -14,11 +14,13 @@ from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespaces_of
 from xenoglot.codec.requests.provider_tools import note_lacking
-from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
+from xenoglot.codec.unknown_fields import keep_rest
+from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.request.computer_use import KIND as COMPUTER_USE
 from xenoglot.dialects.gemini.request.computer_use import predefined_functions
 from xenoglot.dialects.gemini.request.hosted_tools import decode_hosted_tools, encode_hosted_tool
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import RequestTool, Tool, ToolChoice
@@ -226,7 +228,7 @@ def take_choice(reader: Reader, form: JSONObject) -> ToolChoice | None:
             )
         else:
             config.rest()[_CALLING] = value
-    keep(reader, _CONFIG, config, form, said=choice is not None)
+    keep_rest(reader, _CONFIG, config, form, said=choice is not None)
     return choice
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.fields import Fields, by_hand, count
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, with_rest
+from xenoglot.dialects.google.shared import with_said
+from xenoglot.dialects.google.token_counts import TokenDetails, add_counts, whole_of
 from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
 
@@ -36,15 +38,18 @@ USAGE: Final = Fields(
     ),
 )
 
-_DETAILS = (
-    "promptTokensDetails",
-    "candidatesTokensDetails",
-    "cacheTokensDetails",
-    "toolUsePromptTokensDetails",
-    "thoughtsTokensDetails",
+_DETAILS: Final = TokenDetails(
+    fields=(
+        "promptTokensDetails",
+        "candidatesTokensDetails",
+        "cacheTokensDetails",
+        "toolUsePromptTokensDetails",
+        "thoughtsTokensDetails",
+    ),
+    text="TEXT",
+    audio="AUDIO",
+    count="tokenCount",
 )
-_UNDERSTOOD = frozenset({"TEXT", "AUDIO"})
-"""Modalities of which nothing is lost where the details are: the rest of a count is text."""
 
 
 def decode_usage(value: JSON, path: str = WHERE) -> Usage | None:
@@ -62,64 +67,41 @@ def decode_usage(value: JSON, path: str = WHERE) -> Usage | None:
         form["prompt"] = "absent"
     if candidates is None:
         candidates, form["candidates"] = None if prompt is None else 0, "absent"
-    entered, made = _sum(prompt, tools), _sum(candidates, counts.get("reasoning"))
+    entered, made = add_counts(prompt, tools), add_counts(candidates, counts.get("reasoning"))
     if total is None:
         form["total"] = "absent"
-    elif None not in (entered, made) and total == _sum(entered, made):
+    elif None not in (entered, made) and total == add_counts(entered, made):
         total = None
-    audio = [_audio(reader.peek(key)) for key in ("promptTokensDetails", "candidatesTokensDetails")]
-    for key in _DETAILS:
-        if _modalities(reader.peek(key)) <= _UNDERSTOOD and isinstance(reader.peek(key), list):
-            form.setdefault("details", {})[key] = reader.take(key, list)
+    input_audio, output_audio = _DETAILS.take(reader, form)
     return Usage(
         input_tokens=entered,
         output_tokens=made,
-        input_audio=audio[0],
-        output_audio=audio[1],
+        input_audio=input_audio,
+        output_audio=output_audio,
         total=total,
         **counts,
         extra=Extra(dialect=NAME, fields=reader.rest(), form=form),  # always there: it stands for its snapshot alone
     )
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None and other is None else (one or 0) + (other or 0)
-
-
-def _modalities(details: JSON) -> set[JSON]:
-    if not isinstance(details, list):
-        return set()
-    return {str(item.get("modality")) if isinstance(item, dict) else "" for item in details}
-
-
-def _audio(details: JSON) -> int | None:
-    for item in details if isinstance(details, list) else ():
-        if isinstance(item, dict) and item.get("modality") == "AUDIO":
-            return Reader(item).count("tokenCount")
-    return None
-
-
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
     """Return the counts in wire form, without those that are not set."""
     form = form_of(usage.extra, NAME)
-    prompt, candidates, total = usage.input_tokens, usage.output_tokens, usage.total
+    prompt, candidates = usage.input_tokens, usage.output_tokens
     if prompt is not None:
-        prompt -= form.get("tools", 0)
+        prompt = max(0, prompt - form.get("tools", 0))
     if candidates is not None:
         candidates = max(0, candidates - (usage.reasoning or 0))
-    if total is None and usage.input_tokens is not None and usage.output_tokens is not None:
-        total = usage.input_tokens + usage.output_tokens
     own = with_said(
         {},
         promptTokenCount=None if "prompt" in form else prompt,
         candidatesTokenCount=None if "candidates" in form else candidates,
-        totalTokenCount=None if "total" in form else total,
+        totalTokenCount=None if "total" in form else whole_of(usage),
         toolUsePromptTokenCount=form.get("tools"),
         **form.get("details", {}),
     )
     USAGE.write_plain(usage, own)
-    for key, audio in (("promptTokensDetails", usage.input_audio), ("candidatesTokensDetails", usage.output_audio)):
-        if audio is not None and (usage.extra is None or usage.extra.dialect != NAME):
-            own[key] = [{"modality": "AUDIO", "tokenCount": audio}]
+    if usage.extra is None or usage.extra.dialect != NAME:
+        own.update(_DETAILS.write(usage))
     USAGE.note_unsupported(usage, losses)
     return with_rest(own, usage.extra, WHERE, losses)

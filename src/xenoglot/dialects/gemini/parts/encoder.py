@@ -8,12 +8,13 @@ from xenoglot.codec.hosted_text import AS_IMAGES, generated_images, hosted_words
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified
-from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest
 from xenoglot.dialects.gemini.parts.history_pieces import first_piece
 from xenoglot.dialects.gemini.parts.hosted import encode_code
 from xenoglot.dialects.gemini.parts.media import encode_medium
 from xenoglot.dialects.gemini.signatures import APART, is_base64, is_own, signature_of, split, take_borrowed
 from xenoglot.dialects.gemini.tool_calls import args_of, response_of
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.content import (
     Audio,
     CompactedHistory,

@@ -11,7 +11,8 @@ from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import need_object
-from xenoglot.dialects.gemini.extras import NAME, keep, with_rest
+from xenoglot.codec.unknown_fields import keep_rest
+from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.errors import WireError
 from xenoglot.model.content import CodeOutput, HostedCall, HostedResult, Text
 
@@ -50,7 +51,7 @@ def read_code(reader: Reader, ids: CallIds) -> HostedCall:
         form["language"] = _LANGUAGE
     if given is not None:
         form["id"] = given
-    keep(reader, CODE, inner, form, said=True)
+    keep_rest(reader, CODE, inner, form, said=True)
     return HostedCall(
         id=ids.call(given, _TOOL),
         kind="code_execution",
@@ -66,7 +67,7 @@ def read_output(reader: Reader, ids: CallIds) -> HostedResult:
     form: JSONObject = {"part": OUTPUT}
     given, outcome, output = inner.take("id", str), inner.take("outcome", str), inner.take("output", str)
     form |= {key: value for key, value in (("id", given), ("outcome", outcome)) if value is not None}
-    keep(reader, OUTPUT, inner, form, said=True)
+    keep_rest(reader, OUTPUT, inner, form, said=True)
     return HostedResult(
         call_id=ids.result(given, _TOOL),
         kind="code_execution",

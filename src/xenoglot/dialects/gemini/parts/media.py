@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from xenoglot.codec.loss import INLINED, form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import need_object
-from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
+from xenoglot.codec.unknown_fields import keep_rest
+from xenoglot.dialects.gemini.extras import NAME, with_rest
+from xenoglot.dialects.google.shared import place_of, with_said
 from xenoglot.model.content import Audio, File, Image, Inline, Nested, Plain, Remote, Stored, Video
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
     from xenoglot.model.json import JSONObject
-
-OWN_FILES = "https://generativelanguage.googleapis.com/"
-"""How the address of a file begins that only Google's servers can read."""
 
 _BY_ENDING = {
     "png": "image/png",
@@ -67,7 +66,7 @@ def read_inline(reader: Reader) -> Image | Audio | File:
     kind = media_type.partition("/")[0]
     name = blob.take("displayName", str) if kind not in ("image", "audio") else None
     form: JSONObject = {}
-    keep(reader, "inlineData", blob, form)
+    keep_rest(reader, "inlineData", blob, form)
     extra = reader.extra(NAME, **form)
     if kind == "image":
         return Image(source=Inline(data=data, media_type=media_type), extra=extra)
@@ -86,9 +85,9 @@ def read_file(reader: Reader) -> Image | Audio | File:
     form: JSONObject = {"mimeType": media_type or "absent"}
     if kind not in ("image", "audio") and media_type not in (None, _LIKELY[File], _guessed(uri)):
         file.rest()["mimeType"] = media_type  # no other dialect has a type beside an address
-    keep(reader, "fileData", file, form)
+    keep_rest(reader, "fileData", file, form)
     extra = reader.extra(NAME, **form)
-    source = _found(uri)
+    source = place_of(uri)
     if kind == "image":
         return Image(source=source, extra=extra)
     if kind == "audio":
@@ -111,13 +110,13 @@ def read_video(reader: Reader) -> Video | None:
     inner = need_object(reader, key)
     for name in ("data", "fileUri", "mimeType"):
         inner.take_any(name)
-    source = Inline(data=place, media_type=media_type) if key == "inlineData" else _found(place)
+    source = Inline(data=place, media_type=media_type) if key == "inlineData" else place_of(place)
     form: JSONObject = {} if key == "inlineData" else {"mimeType": media_type or "absent"}
-    keep(reader, key, inner, form)
+    keep_rest(reader, key, inner, form)
     fields: JSONObject = {}
     if isinstance(reader.peek(_METADATA), dict) and (metadata := reader.object(_METADATA)) is not None:
         fields = _take_metadata(metadata, form)
-        keep(reader, _METADATA, metadata, form, said=bool(fields))
+        keep_rest(reader, _METADATA, metadata, form, said=bool(fields))
     return Video(source=source, **fields, extra=reader.extra(NAME, **form))
 
 
@@ -156,12 +155,6 @@ def _metadata(part: Video, form: JSONObject) -> JSONObject:
     if part.fps is not None:
         found["fps"] = part.fps
     return {_METADATA: found} if found else {}
-
-
-def _found(uri: str) -> Remote | Stored:
-    """Return where a file is: at an address that any server may open, or with Google's servers alone."""
-    fetched = uri.startswith(("https://", "http://", "data:")) and not uri.startswith(OWN_FILES)
-    return Remote(url=uri) if fetched else Stored(id=uri)
 
 
 def _guessed(uri: str) -> str | None:

@@ -7,24 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.codec.fields import NEUTRAL, Field, Fields, FieldTexts, by_hand, words
+from xenoglot.codec.fields import NEUTRAL, Field, Fields, FieldTexts, by_hand
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.checks import LEAST_SEED, MOST_CANDIDATES, MOST_LOGPROBS, MOST_SEED, MOST_TOKENS, ranged
+from xenoglot.codec.requests.checks import MOST_CANDIDATES, MOST_LOGPROBS, MOST_TOKENS, ranged
 from xenoglot.codec.requests.encode_context import EncodeContext, take_previous, write_max_tokens
 from xenoglot.codec.requests.stop_strings import stop_writer
+from xenoglot.dialects.google.request_fields import SEED, STOP_LIMIT, service_tier
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling
-
-STOP_LIMIT: Final = 5
-"""The most stop strings (`GenerationConfig.stopSequences`)."""
-
-_TIERS: Final = {"standard": "default", "flex": "flex", "priority": "priority"}
-"""`ServiceTier` in the SDK, and our words."""
-
-_WORDS: Final = {tier: word for word, tier in _TIERS.items()}
-
-_SEEDS: Final = 2**31
-"""Seeds are integers of 32 bits with a sign."""
 
 
 def _take_top_k(reader: Reader, key: str, form: JSONObject) -> JSON:
@@ -45,19 +35,6 @@ def _write_top_k(top_k: int, form: JSONObject, context: EncodeContext) -> JSON:
     return float(top_k) if "topK" in form else top_k
 
 
-def _write_seed(seed: int, _form: JSONObject, context: EncodeContext) -> int:
-    if context.home or -_SEEDS <= seed < _SEEDS:
-        return seed
-    context.losses.approximated("$.sampling", "seed", "seeds have 32 bits: its remainder is written")
-    return seed % _SEEDS
-
-
-def _write_tier(tier: str, _form: JSONObject, context: EncodeContext) -> JSON:
-    if tier not in _WORDS:
-        context.losses.dropped("$", "service_tier", "the dialect has no such tier")
-    return _WORDS.get(tier)
-
-
 SAMPLING: Final = Fields(
     Sampling,
     "$.sampling",
@@ -71,7 +48,7 @@ SAMPLING: Final = Fields(
         Field("n", "candidateCount", int, 1, MOST_CANDIDATES),
         Field("max_tokens", "maxOutputTokens", int, 1, MOST_TOKENS, write=write_max_tokens),
         Field("top_k", "topK", float, -1, MOST_TOKENS, read=_take_top_k, write=_write_top_k),
-        Field("seed", "seed", int, LEAST_SEED, MOST_SEED, write=_write_seed, note="from elsewhere 32 bits of it"),
+        SEED,
         Field("stop", "stopSequences", list, write=stop_writer(STOP_LIMIT), note=f"at most {STOP_LIMIT}"),
     ),
     neutral={"min_p": 0, "repetition_penalty": 1, "logit_bias": {}},
@@ -107,7 +84,7 @@ REQUEST: Final = Fields(
         by_hand("stream", "stream", values="boolean", note="in the URL"),
         Field("previous", "cachedContent", read=take_previous),
         Field("store", "store", bool),
-        Field("service_tier", "serviceTier", read=words(_TIERS), write=_write_tier, values=", ".join(_TIERS)),
+        service_tier("serviceTier"),
         "sampling",
         "prompt",
         "parallel_tool_calls",

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.codec.loss import form_of
-from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
+from xenoglot.codec.unknown_fields import keep_rest
+from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.reasoning_effort import encode_thinking, take_thinking
 from xenoglot.dialects.gemini.request.fields import OUTPUT, SAMPLING
 from xenoglot.dialects.gemini.request.media_output import KEYS, encode_media, take_media
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.content import Extra
 from xenoglot.model.request import MediaOutput, OutputFormat, Sampling, Thinking
 
@@ -48,7 +50,7 @@ def take_generation(reader: Reader, form: JSONObject) -> Generation:
         thinking=take_thinking(config),
         media=None if KEYS.isdisjoint(config.rest()) else take_media(config, form),
     )
-    keep(reader, KEY, config, form, said=generation != Generation())
+    keep_rest(reader, KEY, config, form, said=generation != Generation())
     return generation
 
 

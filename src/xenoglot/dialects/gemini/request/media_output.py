@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.fields import Field, Fields
-from xenoglot.dialects.gemini.extras import NAME, keep
+from xenoglot.codec.unknown_fields import keep_rest
+from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.model.request import MediaOutput
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def take_media(config: Reader, form: JSONObject) -> MediaOutput | None:
     if isinstance(config.peek("imageConfig"), dict) and (images := config.object("imageConfig")) is not None:
         found = IMAGES.read(images, {})
         fields |= found
-        keep(config, "imageConfig", images, said=bool(found))
+        keep_rest(config, "imageConfig", images, said=bool(found))
     return MediaOutput(**fields) if fields else None
 
 
@@ -65,7 +66,7 @@ def _take_voice(outer: Reader, path: tuple[str, ...]) -> str | None:
     if not isinstance(outer.peek(key), dict) or (inner := outer.object(key)) is None:
         return None
     voice = _take_voice(inner, path[1:])
-    keep(outer, key, inner, said=voice is not None)
+    keep_rest(outer, key, inner, said=voice is not None)
     return voice
 
 

@@ -8,11 +8,12 @@ from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.gemini.candidate import BLANK, LOGPROBS, goes_on, says_nothing
 from xenoglot.dialects.gemini.citations import Grounding, bytes_of
-from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, SIGNATURE, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish
 from xenoglot.dialects.gemini.logprobs import encode_logprobs
 from xenoglot.dialects.gemini.parts.encoder import SUMMARY_BREAK, PartEncoder
 from xenoglot.dialects.gemini.signatures import signature_of_words, split, take_answered
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.content import HostedCall, HostedResult, Opaque, Reasoning, Refusal, Text
 from xenoglot.model.events import (
     BlockEnded,

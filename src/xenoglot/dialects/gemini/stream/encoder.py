@@ -15,11 +15,12 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
 from xenoglot.dialects.gemini.candidate import BLANK
 from xenoglot.dialects.gemini.errors import encode_error
-from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.response import USAGE, encode_block, note_tier
 from xenoglot.dialects.gemini.stream.candidate_encoder import CandidateEncoder
 from xenoglot.dialects.gemini.stream.decoder import ENDED_EARLY
 from xenoglot.dialects.gemini.usage import encode_usage
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.events import Event, Failed, OpaqueDelta, Ping, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import merge_usage
