@@ -10,6 +10,7 @@ from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
 
@@ -22,6 +23,17 @@ _LACKING: Final = {
     "allowed_callers": "no program of the server calls tools: the model does",
 }
 """Fields of a tool that few dialects have, and why one is lost where it cannot be written."""
+
+
+def typed(kind: str, description: str, **more: JSON) -> JSONObject:
+    """Return the schema of a value of type `kind`, with `more` keywords."""
+    return {"type": kind, **more, "description": description}
+
+
+def object_schema(required: str, /, **properties: JSON) -> JSONObject:
+    """Return the schema of an object; the names of its `required` properties are separated by spaces."""
+    needed: JSONObject = {"required": required.split()} if required else {}
+    return {"type": "object", "properties": properties, **needed}
 
 
 def note_lacking(tool: Tool, where: str, losses: Losses, *known: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.codec.requests.provider_tools import DIRECT
+from xenoglot.codec.requests.provider_tools import DIRECT, object_schema
 from xenoglot.dialects.messages.extras import NAME, encode_cache, take_cache
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import ProviderDefinition, Tool
@@ -52,11 +52,6 @@ class ClientTool(Struct, frozen=True):
     options: tuple[str, ...] = ()
 
 
-def _object(required: tuple[str, ...], **properties: JSON) -> JSONObject:
-    needed: JSONObject = {"required": [*required]} if required else {}
-    return {"type": "object", "properties": properties, **needed}
-
-
 def _described(text: str, schema: JSONObject = _STRING) -> JSONObject:
     return {**schema, "description": text}
 
@@ -67,8 +62,8 @@ def _words(*words: str) -> JSONObject:
 
 _BASH: Final = ClientTool(
     "Runs commands in a bash session that lasts: variables, files and the working directory stay from call to call.",
-    _object(
-        (),
+    object_schema(
+        "",
         command=_described("The command to run. Required, unless the session is restarted."),
         restart=_described("Whether to restart the session.", {"type": "boolean"}),
     ),
@@ -81,8 +76,8 @@ def _editor(insert: str, *more: str) -> ClientTool:
         "Views, creates and edits text files. `view` shows a file with numbered lines, or lists a folder; `create`"
         " writes a whole file; `str_replace` replaces a text that occurs exactly once; `insert` puts text behind a"
         " line." + (" `undo_edit` takes back the last edit of a file." if more else ""),
-        _object(
-            ("command", "path"),
+        object_schema(
+            "command path",
             command=_words("view", "create", "str_replace", "insert", *more),
             path=_described("The absolute path of the file or folder."),
             view_range=_LINES,
@@ -107,8 +102,8 @@ def _editor(insert: str, *more: str) -> ClientTool:
 _MEMORY: Final = ClientTool(
     "Keeps notes in files under `/memories`, which last from conversation to conversation. Look there before a task,"
     " and write down what will be of use later.",
-    _object(
-        ("command",),
+    object_schema(
+        "command",
         command=_words("view", "create", "str_replace", "insert", "delete", "rename"),
         path=_described("The path of the file or folder, below `/memories`."),
         view_range=_LINES,
@@ -124,8 +119,8 @@ _MEMORY: Final = ClientTool(
 
 _ACTIONS: Final = ("key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click")
 _MORE_ACTIONS: Final = ("triple_click", "left_mouse_down", "left_mouse_up", "scroll", "hold_key", "wait")
-_COMPUTER: Final = _object(
-    ("action",),
+_COMPUTER: Final = object_schema(
+    "action",
     coordinate=_POINT,
     text=_described("For `type`: the text. For `key` and `hold_key`: the keys, like `ctrl+s`. Else: keys held down."),
 )

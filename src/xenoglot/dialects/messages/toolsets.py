@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from xenoglot.codec.requests.provider_tools import object_schema, typed
 from xenoglot.dialects.messages.extras import NAME, take_cache
 from xenoglot.model.request import ProviderDefinition, Tool
 
@@ -27,31 +28,22 @@ Members = dict[str, tuple[str, "JSONObject"]]
 """The description and the schema of each member, by its name."""
 
 
-def _of(kind: str, description: str, **more: JSON) -> JSONObject:
-    return {"type": kind, **more, "description": description}
-
-
 def _integers(count: int, description: str) -> JSONObject:
-    return _of("array", description, items={"type": "integer"}, minItems=count, maxItems=count)
-
-
-def _object(required: str, properties: Mapping[str, JSON]) -> JSONObject:
-    needed: JSONObject = {"required": required.split()} if required else {}
-    return {"type": "object", "properties": {**properties}, **needed}
+    return typed("array", description, items={"type": "integer"}, minItems=count, maxItems=count)
 
 
 _DIRECTION: Final[JSONObject] = {"type": "string", "enum": ["up", "down", "left", "right"]}
 _POINT: Final = _integers(2, "x and y: pixels from the left and the upper edge.")
 _REGION: Final = _integers(4, "The left, upper, right and lower edge, in pixels of a screenshot.")
-_HELD: Final = _of("string", "Keys to hold down meanwhile, like `ctrl+shift`.")
-_KEYS: Final = _of("string", "The key, or keys joined by `+`, like `ctrl+s`.")
-_REPEAT: Final = _of("integer", "How many times to press; 1 by default.")
-_TYPED: Final = _of("string", "The text.")
-_SECONDS: Final = _of("number", "Seconds.")
+_HELD: Final = typed("string", "Keys to hold down meanwhile, like `ctrl+shift`.")
+_KEYS: Final = typed("string", "The key, or keys joined by `+`, like `ctrl+s`.")
+_REPEAT: Final = typed("integer", "How many times to press; 1 by default.")
+_TYPED: Final = typed("string", "The text.")
+_SECONDS: Final = typed("number", "Seconds.")
 
 
 def _on_screen(what: str, required: str = "", **properties: JSON) -> tuple[str, JSONObject]:
-    return what, _object(required, properties)
+    return what, object_schema(required, **properties)
 
 
 def _clicks(what: str) -> tuple[str, JSONObject]:
@@ -85,7 +77,7 @@ _COMPUTER: Final[Members] = {
         "Scroll at a point of the screen, or where the cursor is.",
         "scroll_direction scroll_amount",
         scroll_direction=_DIRECTION,
-        scroll_amount=_of("integer", "How many steps of the wheel."),
+        scroll_amount=typed("integer", "How many steps of the wheel."),
         coordinate=_POINT,
         text=_HELD,
     ),
@@ -94,7 +86,7 @@ _COMPUTER: Final[Members] = {
     "zoom": _on_screen("Take a screenshot of a region, scaled up.", "region", region=_REGION),
 }
 
-_TAB: Final = _of("string", "The tab; the active one by default.")
+_TAB: Final = typed("string", "The tab; the active one by default.")
 _SPOT: Final[JSONObject] = {
     "type": "object",
     "properties": {"type": {"const": "coordinate"}, "x": {"type": "integer"}, "y": {"type": "integer"}},
@@ -112,7 +104,7 @@ _LIST: Final[JSONObject] = {"type": "array", "items": {"type": "string"}}
 
 
 def _in_tab(what: str, required: str = "", **properties: JSON) -> tuple[str, JSONObject]:
-    return what, _object(required, {**properties, "tab_id": _TAB})
+    return what, object_schema(required, **properties, tab_id=_TAB)
 
 
 def _clicks_in_tab(what: str) -> tuple[str, JSONObject]:
@@ -121,7 +113,7 @@ def _clicks_in_tab(what: str) -> tuple[str, JSONObject]:
 
 _BROWSER: Final[Members] = {
     "key": _in_tab("Press keys; a space separates presses.", "text", text=_KEYS, repeat=_REPEAT),
-    "find": _in_tab("Find elements by a description.", "query", query=_of("string", "What to look for.")),
+    "find": _in_tab("Find elements by a description.", "query", query=typed("string", "What to look for.")),
     "type": _in_tab("Type a text where the focus is.", "text", text=_TYPED),
     "wait": _in_tab("Wait for some time.", "duration", duration=_SECONDS),
     "zoom": _in_tab("Take a screenshot of a region, scaled up.", "region", region=_REGION),
@@ -131,20 +123,20 @@ _BROWSER: Final[Members] = {
         "scroll_direction target",
         scroll_direction=_DIRECTION,
         target=_SPOT,
-        scroll_amount=_of("integer", "How many steps."),
+        scroll_amount=typed("integer", "How many steps."),
     ),
-    "new_tab": ("Open an empty tab and return its id.", _object("", {})),
+    "new_tab": ("Open an empty tab and return its id.", object_schema("")),
     "hold_key": _in_tab("Hold keys down for some time.", "text duration", text=_KEYS, duration=_SECONDS),
     "navigate": _in_tab(
-        "Open a page, or go in the history.", "url", url=_of("string", "A URL, or `back`, `forward` or `reload`.")
+        "Open a page, or go in the history.", "url", url=typed("string", "A URL, or `back`, `forward` or `reload`.")
     ),
-    "close_tab": ("Close a tab.", _object("tab_id", {"tab_id": _of("string", "The tab.")})),
-    "list_tabs": ("Return the id, the title and the URL of each tab.", _object("", {})),
+    "close_tab": ("Close a tab.", object_schema("tab_id", tab_id=typed("string", "The tab."))),
+    "list_tabs": ("Return the id, the title and the URL of each tab.", object_schema("")),
     "read_page": _in_tab(
         "Return the page as a tree of elements with references.",
-        depth=_of("integer", "How deep the tree is at most."),
+        depth=typed("integer", "How deep the tree is at most."),
         filter={"type": "string", "enum": ["all", "interactive"]},
-        ref=_of("string", "The element to begin with."),
+        ref=typed("string", "The element to begin with."),
     ),
     "scroll_to": _in_tab("Scroll until an element is visible.", "target", target=_REF),
     "form_input": _in_tab(
@@ -156,7 +148,7 @@ _BROWSER: Final[Members] = {
     "left_click": _clicks_in_tab("Click the left mouse button"),
     "mouse_move": _in_tab("Move the cursor to a point.", "target", target=_SPOT),
     "screenshot": _in_tab("Take a screenshot of the viewport."),
-    "switch_tab": ("Make a tab the active one.", _object("tab_id", {"tab_id": _of("string", "The tab.")})),
+    "switch_tab": ("Make a tab the active one.", object_schema("tab_id", tab_id=typed("string", "The tab."))),
     "file_upload": _in_tab(
         "Set the files of a file input; `paths` or `document_ids` is required.",
         "target",
@@ -175,7 +167,7 @@ _BROWSER: Final[Members] = {
     "javascript_exec": _in_tab(
         "Run JavaScript in the page; the result is the value of the last expression.",
         "text",
-        text=_of("string", "The code, without `return`."),
+        text=typed("string", "The code, without `return`."),
     ),
     "left_click_drag": _in_tab("Drag from one point to another.", "from target", **{"from": _SPOT, "target": _SPOT}),
     "left_mouse_down": _in_tab("Press the left mouse button at a point and hold it.", "target", target=_SPOT),

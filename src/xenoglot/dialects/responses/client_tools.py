@@ -20,6 +20,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from xenoglot.codec.data_url import source_of
+from xenoglot.codec.requests.provider_tools import object_schema, typed
 from xenoglot.model.content import Image, Part, Stored, Text
 from xenoglot.model.json import JSON, JSONObject
 
@@ -56,14 +57,6 @@ def described(kind: ClientTool, tool: JSONObject) -> str:
     if width is None or height is None:
         return kind.description
     return f"{kind.description} The screen ({tool.get('environment')}) is {width} pixels wide and {height} high."
-
-
-def _object(required: tuple[str, ...], **properties: JSON) -> JSONObject:
-    return {"type": "object", "properties": properties, "required": [*required]}
-
-
-def _of(kind: str, description: str, **more: JSON) -> JSONObject:
-    return {"type": kind, **more, "description": description}
 
 
 _STRINGS: Final[JSONObject] = {"type": "array", "items": {"type": "string"}}
@@ -135,11 +128,11 @@ SHELL: Final = ClientTool(
     prefix="sh",
     name="shell",
     description="Runs shell commands on the user's computer and returns what they print.",
-    parameters=_object(
-        ("commands",),
+    parameters=object_schema(
+        "commands",
         commands={**_STRINGS, "description": "The commands to run, in order."},
-        timeout_ms=_of("integer", "How long all of them may take, in milliseconds."),
-        max_output_length=_of("integer", "How many characters of their output are returned at most."),
+        timeout_ms=typed("integer", "How long all of them may take, in milliseconds."),
+        max_output_length=typed("integer", "How many characters of their output are returned at most."),
     ),
     read=_read_shell,
     write=_write_shell,
@@ -190,13 +183,13 @@ LOCAL_SHELL: Final = ClientTool(
     prefix="lsh",
     name="local_shell",
     description="Runs a command on the user's computer and returns what it prints.",
-    parameters=_object(
-        ("command",),
+    parameters=object_schema(
+        "command",
         command={**_STRINGS, "description": "The program and its arguments, like `bash`, `-lc` and a script."},
-        env=_of("object", "Environment variables of the command.", additionalProperties={"type": "string"}),
-        working_directory=_of("string", "The folder in which it runs."),
-        timeout_ms=_of("integer", "How long it may take, in milliseconds."),
-        user=_of("string", "The user as which it runs."),
+        env=typed("object", "Environment variables of the command.", additionalProperties={"type": "string"}),
+        working_directory=typed("string", "The folder in which it runs."),
+        timeout_ms=typed("integer", "How long it may take, in milliseconds."),
+        user=typed("string", "The user as which it runs."),
     ),
     read=_read_local_shell,
     write=_write_local_shell,
@@ -250,11 +243,11 @@ APPLY_PATCH: Final = ClientTool(
         " function that the section is in; then some lines of context after a space, lines to remove after `-` and"
         " lines to add after `+`, without line numbers. `delete_file` takes no diff."
     ),
-    parameters=_object(
-        ("type", "path"),
-        type=_of("string", "What to do.", enum=[*_OPERATIONS]),
-        path=_of("string", "The path of the file, relative to the workspace."),
-        diff=_of("string", "For `create_file` and `update_file`: the diff."),
+    parameters=object_schema(
+        "type path",
+        type=typed("string", "What to do.", enum=[*_OPERATIONS]),
+        path=typed("string", "The path of the file, relative to the workspace."),
+        diff=typed("string", "For `create_file` and `update_file`: the diff."),
     ),
     read=_read_patch,
     write=_write_patch,
@@ -280,17 +273,17 @@ _ACTIONS: Final[dict[str, JSONObject]] = {
 }
 """The actions, with the fields that each needs and what stands for one that is left out; `None`: nothing may."""
 
-_ACTION: Final = _object(
-    ("type",),
+_ACTION: Final = object_schema(
+    "type",
     type={"type": "string", "enum": [*_ACTIONS]},
-    x=_of("integer", "For `click`, `double_click`, `move` and `scroll`: pixels from the left edge of the screen."),
-    y=_of("integer", "For the same: pixels from the upper edge."),
-    button=_of("string", "For `click`.", enum=[*_BUTTONS]),
-    scroll_x=_of("integer", "For `scroll`: pixels to the right."),
-    scroll_y=_of("integer", "For `scroll`: pixels down."),
-    path={"type": "array", "items": _object(("x", "y"), **_POINT), "description": "For `drag`: points to drag along."},
+    x=typed("integer", "For `click`, `double_click`, `move` and `scroll`: pixels from the left edge of the screen."),
+    y=typed("integer", "For the same: pixels from the upper edge."),
+    button=typed("string", "For `click`.", enum=[*_BUTTONS]),
+    scroll_x=typed("integer", "For `scroll`: pixels to the right."),
+    scroll_y=typed("integer", "For `scroll`: pixels down."),
+    path={"type": "array", "items": object_schema("x y", **_POINT), "description": "For `drag`: points to drag along."},
     keys={**_STRINGS, "description": "For `keypress`: the keys to press together. Else: keys held down."},
-    text=_of("string", "For `type`: the text."),
+    text=typed("string", "For `type`: the text."),
 )
 _USES: Final = "Uses the mouse and keyboard of a computer; the result is a screenshot taken afterwards."
 
@@ -353,8 +346,8 @@ COMPUTER: Final = ClientTool(
     prefix="cu",
     name="computer",
     description=_USES,
-    parameters=_object(
-        ("actions",), actions={"type": "array", "items": _ACTION, "description": "What to do, in this order."}
+    parameters=object_schema(
+        "actions", actions={"type": "array", "items": _ACTION, "description": "What to do, in this order."}
     ),
     read=_read_computer,
     write=_write_computer,
@@ -369,7 +362,7 @@ COMPUTER_PREVIEW: Final = ClientTool(
     prefix="cu",
     name="computer",
     description=_USES,
-    parameters=_object(("action",), action={**_ACTION, "description": "What to do."}),
+    parameters=object_schema("action", action={**_ACTION, "description": "What to do."}),
     read=_read_computer,
     write=_write_preview,
     said=_screen_said,

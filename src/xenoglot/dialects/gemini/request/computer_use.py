@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from xenoglot.codec.requests.provider_tools import object_schema, typed
 from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.model.content import Extra
 from xenoglot.model.request import ProviderDefinition, Tool
@@ -28,18 +29,13 @@ KIND: Final = "computerUse"
 _BROWSERS: Final = (None, "ENVIRONMENT_BROWSER", "ENVIRONMENT_UNSPECIFIED")
 
 
-def _of(kind: str, description: str, **more: JSON) -> JSONObject:
-    return {"type": kind, **more, "description": description}
-
-
 def _function(description: str, required: str = "", **properties: JSON) -> tuple[str, JSONObject]:
-    needed: JSONObject = {"required": required.split()} if required else {}
-    return description, {"type": "object", "properties": properties, **needed}
+    return description, object_schema(required, **properties)
 
 
-_X: Final = _of("integer", "From the left edge of the page (0) to the right (999), whatever its size.")
-_Y: Final = _of("integer", "From the upper edge of the page (0) to the lower (999), whatever its size.")
-_DIRECTION: Final = _of("string", "Where to scroll.", enum=["up", "down", "left", "right"])
+_X: Final = typed("integer", "From the left edge of the page (0) to the right (999), whatever its size.")
+_Y: Final = typed("integer", "From the upper edge of the page (0) to the lower (999), whatever its size.")
+_DIRECTION: Final = typed("string", "Where to scroll.", enum=["up", "down", "left", "right"])
 
 FUNCTIONS: Final[Mapping[str, tuple[str, JSONObject]]] = {
     "open_web_browser": _function("Open the browser."),
@@ -47,7 +43,7 @@ FUNCTIONS: Final[Mapping[str, tuple[str, JSONObject]]] = {
     "go_back": _function("Go to the page before in the history."),
     "go_forward": _function("Go to the next page in the history."),
     "search": _function("Open the start page of the search engine."),
-    "navigate": _function("Open a page.", "url", url=_of("string", "The URL.")),
+    "navigate": _function("Open a page.", "url", url=typed("string", "The URL.")),
     "click_at": _function("Click a point of the page.", "x y", x=_X, y=_Y),
     "hover_at": _function("Move the mouse over a point of the page.", "x y", x=_X, y=_Y),
     "type_text_at": _function(
@@ -55,12 +51,12 @@ FUNCTIONS: Final[Mapping[str, tuple[str, JSONObject]]] = {
         "x y text",
         x=_X,
         y=_Y,
-        text=_of("string", "The text."),
-        press_enter=_of("boolean", "Whether to press Enter after it."),
-        clear_before_typing=_of("boolean", "Whether to delete what the field has; true by default."),
+        text=typed("string", "The text."),
+        press_enter=typed("boolean", "Whether to press Enter after it."),
+        clear_before_typing=typed("boolean", "Whether to delete what the field has; true by default."),
     ),
     "key_combination": _function(
-        "Press keys together.", "keys", keys=_of("string", "The keys, joined by `+`, like `control+c`.")
+        "Press keys together.", "keys", keys=typed("string", "The keys, joined by `+`, like `control+c`.")
     ),
     "scroll_document": _function("Scroll the whole page.", "direction", direction=_DIRECTION),
     "scroll_at": _function(
@@ -69,7 +65,7 @@ FUNCTIONS: Final[Mapping[str, tuple[str, JSONObject]]] = {
         x=_X,
         y=_Y,
         direction=_DIRECTION,
-        magnitude=_of("integer", "How far, in the units of x and y; 800 by default."),
+        magnitude=typed("integer", "How far, in the units of x and y; 800 by default."),
     ),
     "drag_and_drop": _function(
         "Drag from one point of the page to another.",
