@@ -6,7 +6,7 @@ The gateway stores and answers them; the wire format is the dialect's. Pure. Tim
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -21,6 +21,15 @@ Outcome: TypeAlias = Literal["ok", "error", "left"]
 
 PARTS: Mapping[str, Sequence[Outcome]] = {"output": ("ok",), "errors": ("error", "left")}
 """What became of the requests whose results stand in each file of a batch."""
+
+FILE_PREFIX: Final = "file-"
+"""Begins the ids of all stored files: one id names a file in every dialect."""
+
+UPLOADED: Final = "user_data"
+"""The purpose of files that are uploaded in a dialect without purposes: OpenAI's word for them."""
+
+UNTYPED: Final = "application/octet-stream"
+"""The media type of a file of an unknown one."""
 
 MAX_INPUT_ERRORS = 100
 """The maximum number of input errors that are reported."""
@@ -194,9 +203,6 @@ class FileCodec(Struct, frozen=True, kw_only=True):
     `show` gets the base URL of the gateway too; `page` gets items and whether more follow.
     """
 
-    id_prefix: str
-    input_purpose: str
-    output_purpose: str
     show: Callable[[StoredFile, str], JSONObject]
     decode_query: Callable[[Mapping[str, Sequence[str]]], FileListQuery]
     decode_upload: Callable[[Mapping[str, str]], FileUpload]
@@ -204,8 +210,14 @@ class FileCodec(Struct, frozen=True, kw_only=True):
     page: Callable[[Sequence[JSONObject], bool], JSONObject]
     deleted: Callable[[str], JSONObject]
     unknown: Callable[[str], Failure]
+
+
+class BatchFiles(Struct, frozen=True, kw_only=True):
+    """The purposes of the files of batches, and the failure for a file that cannot be the input of one."""
+
+    input_purpose: str
+    output_purpose: str
     not_input: Callable[[str], Failure]
-    """It cannot be the input of a batch."""
 
 
 class FileFeature(Struct, frozen=True, kw_only=True):
@@ -233,4 +245,4 @@ class BatchFeature(Struct, frozen=True, kw_only=True):
     path: str
     words: Callable[[], BatchCodec]
     files_path: str | None = None
-    file_words: Callable[[], FileCodec] | None = None
+    file_words: Callable[[], BatchFiles] | None = None

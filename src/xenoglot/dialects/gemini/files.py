@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.batch import (
+    UNTYPED,
+    UPLOADED,
     FileCodec,
     FileListQuery,
     FileUpload,
@@ -32,10 +34,8 @@ PATH: Final = "/v1beta/files"
 NAMES: Final = "files/"
 """Begins the name of a file."""
 
-PURPOSE: Final = "user_data"
 USUAL_PAGE, LONGEST_PAGE = 10, 100
 LONGEST_NUMBER: Final = 15
-BINARY: Final = "application/octet-stream"
 
 COMMAND: Final = "x-goog-upload-command"
 OFFSET: Final = "x-goog-upload-offset"
@@ -51,7 +51,7 @@ def encode_file(file: StoredFile, base: str) -> JSONObject:
     shown: JSONObject = {
         "name": f"{NAMES}{file.id}",
         "displayName": file.name,
-        "mimeType": file.media_type or BINARY,
+        "mimeType": file.media_type or UNTYPED,
         "sizeBytes": str(file.size),
         "createTime": created,
         "updateTime": created,
@@ -106,7 +106,7 @@ def decode_start(headers: Mapping[str, str], body: JSON) -> UploadRequest:
     return UploadRequest(
         name=name or headers.get(FILE_NAME),
         media_type=headers.get(MEDIA_TYPE) or media_type,
-        purpose=PURPOSE,
+        purpose=UPLOADED,
         size=None if size is None else _number(size, SIZE),
     )
 
@@ -144,7 +144,7 @@ def _progress(received: int, status: str) -> list[tuple[str, str]]:
 
 
 def _upload(fields: Mapping[str, str]) -> FileUpload:  # noqa: ARG001  the record's form
-    return FileUpload(purpose=PURPOSE)
+    return FileUpload(purpose=UPLOADED)
 
 
 def _deleted(name: str) -> JSONObject:  # noqa: ARG001  as above
@@ -153,10 +153,6 @@ def _deleted(name: str) -> JSONObject:  # noqa: ARG001  as above
 
 def _unknown(name: str) -> Failure:
     return Failure(kind="not_found", message=f"File {name} does not exist", dialect=NAME)
-
-
-def _not_input(name: str) -> Failure:
-    return Failure(kind="invalid_request", message=f"File {name} cannot be the input of a batch", dialect=NAME)
 
 
 RESUMABLE = ResumableCodec(
@@ -169,14 +165,10 @@ RESUMABLE = ResumableCodec(
 )
 
 FILES = FileCodec(
-    id_prefix="file-",
-    input_purpose="batch",
-    output_purpose="batch_output",
     show=encode_file,
     decode_query=decode_query,
     decode_upload=_upload,
     page=encode_page,
     deleted=_deleted,
     unknown=_unknown,
-    not_input=_not_input,
 )

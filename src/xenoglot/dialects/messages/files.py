@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.batch import FileCodec, FileListQuery, FileUpload
+from xenoglot.codec.features.batch import UNTYPED, UPLOADED, FileCodec, FileListQuery, FileUpload
 from xenoglot.codec.features.file_query import id_of, page_limit
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.rate_limits import timestamp
@@ -25,13 +25,8 @@ USUAL_PAGE, LONGEST_PAGE, MOST_IDS = 20, 1_000, 100
 SHORTEST, LONGEST = 3_600, 7_776_000
 """Seconds after which a file may expire."""
 
-PURPOSE: Final = "user_data"
-"""The purpose of uploaded files: the dialect names none."""
-
 PAGE: Final = "page_"
 """Begins a cursor; after it is the last id of the page before."""
-
-BINARY: Final = "application/octet-stream"
 
 
 def encode_file(file: StoredFile, base: str) -> JSONObject:  # noqa: ARG001  the record's form
@@ -40,7 +35,7 @@ def encode_file(file: StoredFile, base: str) -> JSONObject:  # noqa: ARG001  the
         "id": file.id,
         "type": "file",
         "filename": file.name,
-        "mime_type": file.media_type or BINARY,
+        "mime_type": file.media_type or UNTYPED,
         "size_bytes": file.size,
         "created_at": timestamp(file.created),
         "downloadable": True,
@@ -76,10 +71,10 @@ def decode_upload(fields: Mapping[str, str]) -> FileUpload:
     """
     value = fields.get("expires_in_seconds")
     if value is None:
-        return FileUpload(purpose=PURPOSE)
+        return FileUpload(purpose=UPLOADED)
     if not (value.isascii() and value.isdecimal() and SHORTEST <= int(value[:9]) <= LONGEST):
         raise WireError("$.expires_in_seconds", f"expected {SHORTEST} to {LONGEST}")
-    return FileUpload(purpose=PURPOSE, seconds=float(value))
+    return FileUpload(purpose=UPLOADED, seconds=float(value))
 
 
 def encode_page(items: Sequence[JSONObject], has_more: bool) -> JSONObject:  # noqa: FBT001  a field of the page
@@ -97,19 +92,11 @@ def _unknown(name: str) -> Failure:
     return Failure(kind="not_found", message=f"File not found: {name}", dialect=NAME)
 
 
-def _not_input(name: str) -> Failure:
-    return Failure(kind="invalid_request", message=f"`{name}` cannot be the input of a batch", dialect=NAME)
-
-
 FILES = FileCodec(
-    id_prefix="file-",
-    input_purpose="batch",
-    output_purpose="batch_output",
     show=encode_file,
     decode_query=decode_query,
     decode_upload=decode_upload,
     page=encode_page,
     deleted=_deleted,
     unknown=_unknown,
-    not_input=_not_input,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.features.batch import BatchFeature, FileFeature
 
 if TYPE_CHECKING:
-    from xenoglot.codec.features.batch import BatchCodec, FileCodec, UploadCodec
+    from xenoglot.codec.features.batch import BatchCodec, BatchFiles, FileCodec, UploadCodec
 
 
 def _words() -> BatchCodec:
@@ -16,10 +16,16 @@ def _words() -> BatchCodec:
     return WORDS
 
 
-def _file_words() -> FileCodec:
-    from xenoglot.dialects.openai.batches import FILES as WORDS  # noqa: PLC0415  as above
+def _files() -> FileCodec:
+    from xenoglot.dialects.openai.batches import FILES as CODEC  # noqa: PLC0415  as above
 
-    return WORDS
+    return CODEC
+
+
+def _batch_files() -> BatchFiles:
+    from xenoglot.dialects.openai.batches import BATCH_FILES  # noqa: PLC0415  as above
+
+    return BATCH_FILES
 
 
 def _uploads() -> UploadCodec:
@@ -28,5 +34,5 @@ def _uploads() -> UploadCodec:
     return UPLOADS
 
 
-FILES = FileFeature(path="/v1/files", codec=_file_words, uploads_path="/v1/uploads", uploads=_uploads)
-BATCHING = BatchFeature(path="/v1/batches", words=_words, files_path="/v1/files", file_words=_file_words)
+FILES = FileFeature(path="/v1/files", codec=_files, uploads_path="/v1/uploads", uploads=_uploads)
+BATCHING = BatchFeature(path="/v1/batches", words=_words, files_path="/v1/files", file_words=_batch_files)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.features.batch import (
     BatchCodec,
+    BatchFiles,
     BatchRequest,
     FileCodec,
     FileListQuery,
@@ -138,17 +139,15 @@ def _not_input(name: str) -> Failure:
 
 
 FILES = FileCodec(
-    id_prefix="file-",
-    input_purpose="batch",
-    output_purpose=OUTPUT,
     show=encode_file,
     decode_query=decode_query,
     decode_upload=decode_upload,
     page=encode_page,
     deleted=_deleted,
     unknown=_unknown_file,
-    not_input=_not_input,
 )
+
+BATCH_FILES = BatchFiles(input_purpose="batch", output_purpose=OUTPUT, not_input=_not_input)
 
 
 MOST_LABELS, LONGEST_LABEL, LONGEST_VALUE = 16, 64, 512

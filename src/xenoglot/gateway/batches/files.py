@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
-from xenoglot.codec.features.batch import StoredFile
+from xenoglot.codec.features.batch import FILE_PREFIX, UNTYPED, StoredFile
 from xenoglot.errors import FailureError, missing_extra
 from xenoglot.gateway.auth.request_checks import requested_host
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, size_of, wider
@@ -115,7 +115,7 @@ async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
         BodyTooLargeError: the file is too large.
     """
     form = read_form(asked.exchange.header("content-type") or "")
-    name = words.id_prefix + secrets.token_hex(16)
+    name = FILE_PREFIX + secrets.token_hex(16)
     file = StoredFile(id=name, owner=asked.owner, created=asked.keeper.now(), name=NAMELESS, purpose="")
     await asked.keeper.need(asked.keeper.store.files.begin(file))
     try:
@@ -230,7 +230,7 @@ async def _content(asked: BatchQuery, file: StoredFile) -> None:
         first = await anext(pieces, b"")
         record.begin(OK)
         more = [("content-length", str(file.size)), ("content-disposition", "attachment")]
-        await exchange.start(OK, [("content-type", "application/octet-stream"), *more, *record.headers()])
+        await exchange.start(OK, [("content-type", UNTYPED), *more, *record.headers()])
         sent = len(first)
         await exchange.write(first)
         async for piece in pieces:

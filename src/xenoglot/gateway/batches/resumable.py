@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.features.batch import FILE_PREFIX
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.batches.files import PieceWriter, base_url
 from xenoglot.gateway.batches.uploads import begun_file
 from xenoglot.gateway.endpoint.responses import send, send_json
 from xenoglot.gateway.http.application import body_pieces
-from xenoglot.gateway.media.inline_files import ID_PREFIX
 from xenoglot.gateway.store_service import OFF
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ async def _receive(asked: BatchQuery, step: UploadStep, found: PartialFile) -> i
 
 
 async def _finished(asked: BatchQuery, files: FileCodec, upload: StoredFile, size: int) -> StoredFile:
-    file = replace(upload, id=ID_PREFIX + secrets.token_hex(16), size=size, created=asked.keeper.now())
+    file = replace(upload, id=FILE_PREFIX + secrets.token_hex(16), size=size, created=asked.keeper.now())
     if not await asked.keeper.need(asked.keeper.store.files.compose(file, [upload.id])):
         raise FailureError(files.unknown("whose upload has ended"))
     return file

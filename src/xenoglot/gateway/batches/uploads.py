@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.features.batch import StoredFile
+from xenoglot.codec.features.batch import FILE_PREFIX, StoredFile
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.batches.files import base_url, read_form, store_form
 from xenoglot.gateway.batches.queries import bare, media_type
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.media.inline_files import ID_PREFIX
 from xenoglot.gateway.store_service import OFF
 from xenoglot.store.records import StoreError
 
@@ -126,7 +125,7 @@ async def _complete(asked: BatchQuery, files: FileCodec, uploads: UploadCodec) -
         raise WireError("$.part_ids", f"the parts have {size} bytes, and the upload was created for {upload.size}")
     if wanted.md5 is not None and await _checksum(asked, wanted.parts) != wanted.md5.lower():
         raise WireError("$.md5", "the checksum of the parts is another")
-    file = replace(upload, id=ID_PREFIX + secrets.token_hex(16))
+    file = replace(upload, id=FILE_PREFIX + secrets.token_hex(16))
     if not await keeper.need(keeper.store.files.compose(file, wanted.parts)):
         raise FailureError(uploads.unknown(upload.id))
     await _discard(asked, upload)

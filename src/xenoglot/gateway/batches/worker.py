@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.features.batch import PARTS, StoredFile
+from xenoglot.codec.features.batch import FILE_PREFIX, PARTS, StoredFile
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.gateway.batches.delayed import DelayedRequests
 from xenoglot.gateway.batches.execute import ask, left, model_of
@@ -278,7 +278,7 @@ class BatchWorker:
             if size:
                 made.append(
                     StoredFile(
-                        id=f"{words.id_prefix}{batch.id.rpartition('_')[2]}-{part}",
+                        id=f"{FILE_PREFIX}{batch.id.rpartition('_')[2]}-{part}",
                         owner=batch.owner,
                         created=now,
                         name=f"{batch.id}_{part}.jsonl",

@@ -7,7 +7,7 @@ from base64 import b64encode
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.batch import PARTS
+from xenoglot.codec.features.batch import PARTS, UNTYPED
 from xenoglot.gateway.media.fetch_image import kind_of
 from xenoglot.model.content import Audio, File, Image, Inline, Plain
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 RESULTS: Final = 64
 """Answers of a batch that are read at once."""
-
-BINARY: Final = "application/octet-stream"
 
 _SIGNATURES: Final = (
     (re.compile(rb"%PDF-"), "application/pdf"),
@@ -89,7 +87,7 @@ def media_type_of(head: bytes, declared: str | None, name: str) -> str | None:
     if shown is not None:
         return shown
     plain = (declared or "").partition(";")[0].strip().lower()
-    if plain and plain != BINARY:
+    if plain and plain != UNTYPED:
         return plain
     return _BY_ENDING.get(name.rpartition(".")[2].lower())
 
@@ -102,7 +100,7 @@ def part_of(data: bytes, file: StoredFile) -> Image | Audio | File:
         try:
             return File(source=Plain(text=data.decode("utf-8-sig"), media_type="text/plain"), name=file.name)
         except UnicodeDecodeError:
-            kind = kind or BINARY
+            kind = kind or UNTYPED
     coded = b64encode(data).decode("ascii")
     if major == "image":
         return Image(source=Inline(data=coded, media_type=kind))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import offload
+from xenoglot.codec.features.batch import FILE_PREFIX
 from xenoglot.codec.loss import INLINED
 from xenoglot.codec.requests.checks import holds_media
 from xenoglot.errors import FailureError
@@ -29,14 +30,11 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.request import Message, Request
 
-ID_PREFIX: Final = "file-"
-"""Begins the ids of all stored files."""
-
 PIECES_AT_ONCE: Final = 16
 CODED: Final = 4 / 3
 """Bytes of base64 for each byte."""
 
-_ID: Final = re.compile(r"(?:(?:https?://[^?#]*/)?files/)?(file-[0-9a-f]{32})")
+_ID: Final = re.compile(rf"(?:(?:https?://[^?#]*/)?files/)?({FILE_PREFIX}[0-9a-f]{{32}})")
 _NAMED: Final = re.compile(rb"file-[0-9a-f]{32}|\\u00(?:2[dD]|3[0-9]|6[1-69cC])")
 """An id in a JSON text, or an escaped letter of one."""
 
