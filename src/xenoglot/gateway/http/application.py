@@ -107,6 +107,44 @@ class Exchange(Protocol):
         ...
 
 
+class ExchangeWrapper:
+    """An exchange that does what another does; subclasses change some of it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.method = exchange.method
+        self.path = exchange.path
+        self.query = exchange.query
+        self.headers: Sequence[tuple[str, str]] = exchange.headers
+        self.peer = exchange.peer
+        self.reads_behind_upgrade = exchange.reads_behind_upgrade
+        self.variables: Mapping[str, str] = exchange.variables
+        self._exchange = exchange
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of the header `name` (lower case)."""
+        return self._exchange.header(name)
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return the body."""
+        return await self._exchange.read_body(limit)
+
+    async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Send the head of the response."""
+        await self._exchange.start(status, headers)
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece of the body."""
+        await self._exchange.write(data)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece."""
+        await self._exchange.end(data)
+
+    def abort(self) -> None:
+        """Break the connection off."""
+        self._exchange.abort()
+
+
 class HeadState(Struct):
     """What an application has found out from a request's head.
 

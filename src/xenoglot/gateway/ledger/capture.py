@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.glob import matches
+from xenoglot.gateway.http.application import ExchangeWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from xenoglot.gateway.auth.keys import Principal
     from xenoglot.gateway.config.ledger import CaptureSettings
@@ -121,48 +122,29 @@ def _among(name: str | None, names: Sequence[str]) -> bool:
     return not names or name in names
 
 
-class CapturedExchange:
+class CapturedExchange(ExchangeWrapper):
     """An exchange whose response is captured."""
 
     def __init__(self, exchange: Exchange, capture: Capture) -> None:
-        self.method = exchange.method
-        self.path = exchange.path
-        self.query = exchange.query
-        self.headers: Sequence[tuple[str, str]] = exchange.headers
-        self.peer = exchange.peer
-        self.reads_behind_upgrade = exchange.reads_behind_upgrade
-        self.variables: Mapping[str, str] = exchange.variables
-        self._exchange = exchange
+        super().__init__(exchange)
         self._capture = capture
         self._add: Callable[[bytes], None] | None = None
-
-    def header(self, name: str) -> str | None:
-        """Return the first value of the header `name` (lower case)."""
-        return self._exchange.header(name)
-
-    async def read_body(self, limit: int) -> bytes:
-        """Return the body."""
-        return await self._exchange.read_body(limit)
-
-    def abort(self) -> None:
-        """Break the connection off."""
-        self._exchange.abort()
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Send the head of the response."""
         media = next((value for name, value in headers if name == "content-type"), "")
         self._add = self._capture.begin("client_response", media)
-        await self._exchange.start(status, headers)
+        await super().start(status, headers)
 
     async def write(self, data: bytes) -> None:
         """Send a piece of the body."""
         self._note(data)
-        await self._exchange.write(data)
+        await super().write(data)
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last piece."""
         self._note(data)
-        await self._exchange.end(data)
+        await super().end(data)
 
     def _note(self, data: bytes) -> None:
         if self._add is not None and data:

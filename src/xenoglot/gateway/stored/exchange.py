@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_answer, encode_json
+from xenoglot.gateway.http.application import ExchangeWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.codec.features.stored_responses import StoredAnswer, StoredResponseCodec
     from xenoglot.codec.framing.formats import Framing
@@ -18,43 +19,16 @@ if TYPE_CHECKING:
     Store = Callable[[JSONObject | None], Awaitable[Headers]]
 
 
-class BufferedExchange:
+class BufferedExchange(ExchangeWrapper):
     """An exchange whose request has another body than was read from it, or the same again."""
 
     def __init__(self, exchange: Exchange, body: bytes) -> None:
-        self.method = exchange.method
-        self.path = exchange.path
-        self.query = exchange.query
-        self.headers: Sequence[tuple[str, str]] = exchange.headers
-        self.peer = exchange.peer
-        self.reads_behind_upgrade = exchange.reads_behind_upgrade
-        self.variables: Mapping[str, str] = exchange.variables
-        self._exchange = exchange
+        super().__init__(exchange)
         self._body = body
 
-    def header(self, name: str) -> str | None:
-        """Return the first value of the header `name` (lower case)."""
-        return self._exchange.header(name)
-
-    async def read_body(self, _limit: int) -> bytes:
+    async def read_body(self, limit: int) -> bytes:  # noqa: ARG002  it has been read
         """Return the body."""
         return self._body
-
-    async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """Send the head of the response."""
-        await self._exchange.start(status, headers)
-
-    async def write(self, data: bytes) -> None:
-        """Send a piece of the body."""
-        await self._exchange.write(data)
-
-    async def end(self, data: bytes = b"") -> None:
-        """Send the last piece."""
-        await self._exchange.end(data)
-
-    def abort(self) -> None:
-        """Break the connection off."""
-        self._exchange.abort()
 
 
 class StoredResponseExchange(BufferedExchange):
