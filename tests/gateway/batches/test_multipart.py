@@ -34,7 +34,7 @@ PIECES = (
 def test_one_is_read_however_it_is_cut(size: int) -> None:
     form = MultipartForm(TYPE)
     assert b"".join(form.feed(FORM[at : at + size]) for at in range(0, len(FORM), size)) == DATA
-    assert (form.done, form.fields, form.name) == (True, {"purpose": "batch"}, "in.jsonl")
+    assert (form.ended, form.fields, form.name) == (True, {"purpose": "batch"}, "in.jsonl")
 
 
 @given(st.lists(st.one_of(st.binary(max_size=20), st.sampled_from(PIECES)), max_size=12))

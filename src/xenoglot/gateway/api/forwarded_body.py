@@ -8,17 +8,15 @@ form is parsed to its end all the same: a second `model` after a file would be a
 
 from __future__ import annotations
 
-import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.reader import expected
 from xenoglot.errors import WireError
+from xenoglot.gateway.http.form_parser import FormParser, PartHead, boundary_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -35,92 +33,39 @@ MOST_KEPT_BYTES: Final = 8 * 1024 * 1024
 
 LONGEST_MODEL: Final = 1024
 MOST_PARTS: Final = 256
-HEADERS, HEADER_BYTES = 16, 4_096
-"""The most headers of a part, and bytes of each."""
-
-_SILENT = logging.getLogger("xenoglot.gateway.form")
-_SILENT.disabled = True
-"""The parser would write a line for each form that is invalid; the client gets an error."""
 
 
-class ModelField:
+class ModelField(FormParser):
     """Finds the field `model` of a form that is fed to it, and checks that there is one at most.
 
     `begin` and `end` are the place of its value in the form, in bytes; `done` is whether the value is whole.
     """
 
     def __init__(self, boundary: bytes) -> None:
+        super().__init__(boundary, MOST_PARTS)
         self.begin = self.end = 0
         self.value = b""
         self.done = False
-        self.ended = False
-        """Whether the last boundary has come."""
         self._fed = 0
-        self._name = self._text = self._disposition = b""
         self._is_model = False
-        self._parts = 0
-        try:
-            self._parser = MultipartParser(
-                boundary,
-                {
-                    "on_part_begin": self._on_part,
-                    "on_header_field": self._on_header_name,
-                    "on_header_value": self._on_header_value,
-                    "on_header_end": self._on_header_end,
-                    "on_headers_finished": self._on_headers,
-                    "on_part_data": self._on_data,
-                    "on_part_end": self._on_part_end,
-                    "on_end": self._on_end,
-                },
-                max_header_count=HEADERS,
-                max_header_size=HEADER_BYTES,
-            )
-        except FormParserError:
-            raise WireError("$", "the form's `boundary` is too long") from None
-        self._parser.logger = _SILENT
 
     def feed(self, data: bytes) -> None:
-        """Read on.
+        """Parse the next bytes.
 
         Raises:
-            WireError: it is no form, or names two models.
+            WireError: the form is invalid, or names two models.
         """
-        try:
-            self._parser.write(data)
-        except FormParserError:
-            raise WireError("$", "the body is not valid for its content type") from None
+        self.parse(data)
         self._fed += len(data)
 
-    def _on_part(self) -> None:
-        self._disposition = self._name = self._text = b""
-        self._is_model = False
-        self._parts += 1
-        if self._parts > MOST_PARTS:
-            raise WireError("$", f"the form has more than {MOST_PARTS} parts")
-
-    def _on_header_name(self, data: bytes, start: int, end: int) -> None:
-        self._name += data[start:end]
-
-    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
-        self._text += data[start:end]
-
-    def _on_header_end(self) -> None:
-        if self._name.lower() == b"content-disposition":
-            if self._disposition:
-                raise WireError("$", "a part of the form has two `content-disposition` headers")
-            self._disposition = self._text
-        self._name = self._text = b""
-
-    def _on_headers(self) -> None:
-        _, options = parse_options_header(self._disposition)
-        name = options.get(b"name")
-        if not name:
-            raise WireError("$", "a part of the form has no name")
-        self._is_model = name == MODEL
+    def on_part(self, head: PartHead) -> None:
+        """Begin a field."""
+        self._is_model = head.name == MODEL
         if self._is_model and self.done:
             raise WireError("$.model", "the form has two of it: send one")
 
-    def _on_data(self, data: bytes, start: int, end: int) -> None:
+    def on_data(self, data: bytes, start: int, end: int) -> None:
+        """Take bytes of a field."""
         if not self._is_model:
             return
         if len(self.value) + end - start > LONGEST_MODEL:
@@ -130,13 +75,11 @@ class ModelField:
         self.value += data[start:end]
         self.end = self._fed + end
 
-    def _on_part_end(self) -> None:
+    def on_part_end(self) -> None:
+        """Note that the value is whole."""
         if self._is_model and not self.value:
             raise WireError("$.model", "is empty")
         self.done = self.done or self._is_model
-
-    def _on_end(self) -> None:
-        self.ended = True
 
 
 class JSONBody:
@@ -198,7 +141,7 @@ class FormBody:
                 raise WireError("$.model", f"required in the first {MOST_KEPT_BYTES} bytes: put it before the file")
             data = await anext(self._pieces, b"")
             if not data:
-                self._check_end()
+                self._field.check_ended()
                 self._size = len(head)
                 break
             field.feed(data)
@@ -240,26 +183,9 @@ class FormBody:
                 if held:
                     yield held
                 held = data
-        self._check_end()
+        self._field.check_ended()
         yield held
-
-    def _check_end(self) -> None:
-        if not self._field.ended:
-            raise WireError("$", "the form ends before its last boundary")
 
     def _part(self, model: bytes) -> bytes:
         """Return the field `model` as the first part of the form."""
         return b'--%b\r\ncontent-disposition: form-data; name="model"\r\n\r\n%b\r\n' % (self._boundary, model)
-
-
-def boundary_of(media_type: str) -> bytes:
-    """Return what separates the parts of a form.
-
-    Raises:
-        WireError: the content type has none.
-    """
-    _, options = parse_options_header(media_type)
-    boundary = options.get(b"boundary")
-    if not boundary:
-        raise WireError("$", "the form has no `boundary` in its content type")
-    return boundary
