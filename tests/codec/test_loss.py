@@ -42,6 +42,18 @@ def test_losses_of_parts_that_were_moved_are_told_where_they_stood() -> None:
         moved.settle()
 
 
+def test_paths_of_moved_parts_are_traced_back_through_all_moves() -> None:
+    losses = Losses()
+    once = losses.moved({"$.messages[1]": "$.messages[3]", "$.messages[0]": None})
+    twice = once.moved({"$.messages[1].content[0]": None, "$.messages[1].content[1]": "$.messages[1].content[0]"})
+    twice.dropped("$.messages[1].content[1]", "image", "no such field")
+    traced = [twice.origin(f"$.messages[{index}].content[{at}].x") for index, at in ((0, 0), (1, 0), (1, 1), (2, 0))]
+    assert traced == [None, None, "$.messages[3].content[0].x", "$.messages[2].content[0].x"]
+    assert losses.has_dropped("$.messages[3].content[0]", "image")
+    assert twice.has_dropped("$.messages[1].content[1]", "image")
+    assert not twice.has_dropped("$.messages[1].content[0]", "image")
+
+
 def test_the_own_dialect_gets_its_fields_and_another_a_loss() -> None:
     extra = Extra(dialect="chat", fields={"a": 1, "b": None, "c": {}}, form={"content": "str"})
     losses = Losses()

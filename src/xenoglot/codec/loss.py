@@ -160,20 +160,28 @@ class Losses:
         return view
 
     def _note(self, where: str, what: str, how: How, why: str, *, unknown: bool = False) -> None:
-        for places in self._moved:
-            stood = _stood(where, places)
-            if stood is None:
-                return
-            where = stood
+        stood = self.origin(where)
+        if stood is None:
+            return
+        where = stood
         if how == "dropped":
             if (where, what) in self._dropped:
                 return
             self._dropped.add((where, what))
         self._seen[Loss(where, what, how, why)] = unknown
 
+    def origin(self, where: str) -> str | None:
+        """Return the path that `where` had before all moves; `None` if its part or turn did not exist."""
+        path: str | None = where
+        for places in self._moved:
+            if path is None:
+                return None
+            path = _stood(path, places)
+        return path
+
     def has_dropped(self, where: str, what: str) -> bool:
-        """Return whether `what`, at this path of the request as it came, was not translated at all."""
-        return (where, what) in self._dropped
+        """Return whether `what`, at this path of the request as it is now, was not translated at all."""
+        return (self.origin(where), what) in self._dropped
 
     def rewind(self, count: int) -> None:
         """Forget all but the first `count`, after the translation with the others was abandoned."""

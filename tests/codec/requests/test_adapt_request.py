@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.adapt_request import check_tools, fitted
+from xenoglot.codec.requests.adapt_request import check_prompt, check_tools, fitted, fold_system
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
-from xenoglot.model.content import HostedKind, Opaque
+from xenoglot.model.content import HostedKind, Image, Opaque, Remote, Text
 from xenoglot.model.hosted import HostedTool, McpServer
-from xenoglot.model.request import Request, Tool, ToolChoice
+from xenoglot.model.request import Message, Request, Tool, ToolChoice
 
 REQUEST = Request(model="m")
 FORCED = ToolChoice(mode="required", names=("f",))
@@ -89,3 +89,63 @@ def test_a_choice_names_only_tools_that_are_sent() -> None:
     request = replace(FORCED_SEARCH, tool_choice=ToolChoice(mode="auto", names=("web_search", "f")))
     assert fitted(request, "chat", Target(), losses).tool_choice == ToolChoice(mode="auto", names=("f",))
     assert [str(loss) for loss in losses] == ["$.tool_choice web_search dropped (the tool is left out)"]
+
+
+PICTURE = Image(source=Remote(url="https://example.com/a.png"))
+SUMMARIZED = replace(
+    REQUEST,
+    messages=(
+        Message(role="user", content=(Text(text="Before: two pictures."),)),
+        Message(role="user", content=(PICTURE,)),
+    ),
+)
+"""Its last turn is the fourth of the client's."""
+
+
+def after_a_summary(lost: str) -> Losses:
+    """Return the losses of `SUMMARIZED`; that of the picture of this turn is one."""
+    losses = Losses()
+    losses.dropped(f"{lost}.content[0]", "image", "it is too large")
+    return losses.moved({"$.messages[0]": None, "$.messages[1]": "$.messages[3]"})
+
+
+def test_a_lost_turn_is_found_by_where_it_stood() -> None:
+    with pytest.raises(WireError) as caught:
+        check_prompt(SUMMARIZED, after_a_summary("$.messages[3]"))
+    assert str(caught.value) == (
+        "$.messages[3].content[0]: the target model would get nothing of this turn: the image is left out, because "
+        "it is too large"
+    )
+
+
+def test_a_lost_turn_is_not_the_one_that_stands_in_its_place_now() -> None:
+    """A picture of an old turn is lost in the summary alone."""
+    check_prompt(SUMMARIZED, after_a_summary("$.messages[1]"))
+
+
+def test_losses_of_turns_behind_a_folded_one_are_where_they_stood() -> None:
+    messages = (
+        Message(role="user", content=(Text(text="Hi"),)),
+        Message(role="system", content=(Text(text="Be short."),)),
+        Message(role="assistant", content=(Text(text="Hello."),)),
+        Message(role="user", content=(Text(text="And?"), Text(text="Why?"))),
+    )
+    losses = Losses()
+    folded, moved = fold_system(messages, losses)
+    assert [[part.text for part in message.content if isinstance(part, Text)] for message in folded] == [
+        ["Hi"],
+        ["Hello."],
+        ["Be short.", "And?", "Why?"],
+    ]
+    now = [
+        f"$.messages[{index}].content[{number}]"
+        for index, message in enumerate(folded)
+        for number in range(len(message.content))
+    ]
+    assert [moved.origin(path) for path in now] == [
+        "$.messages[0].content[0]",
+        "$.messages[2].content[0]",
+        "$.messages[1].content[0]",
+        "$.messages[3].content[0]",
+        "$.messages[3].content[1]",
+    ]

@@ -92,10 +92,9 @@ def turns_of(request: Request, form: ConversationFormat, losses: Losses) -> list
     Raises:
         WireError: there is nothing in them that can be read.
     """
-    reading = _Reading(request, form, losses)
-    said = [
-        turn for index, message in enumerate(_placed(request, form, losses)) for turn in reading.turns(message, index)
-    ]
+    messages, moved = _placed(request, form, losses)
+    reading = _Reading(request, form, moved)
+    said = [turn for index, message in enumerate(messages) for turn in reading.turns(message, index)]
     if not said:
         raise WireError("$.messages", "there is nothing in them that the model can read: it reads text")
     joined = said[:1]
@@ -133,8 +132,8 @@ _FREE_TEXT: Final[JSON] = {"type": "object", "properties": {"input": {"type": "s
 _NOTHING: Final[JSON] = {"type": "object", "properties": {}}
 
 
-def _placed(request: Request, form: ConversationFormat, losses: Losses) -> Sequence[Message]:
-    return request.messages if form.system == "anywhere" else fold_system(request.messages, losses)
+def _placed(request: Request, form: ConversationFormat, losses: Losses) -> tuple[Sequence[Message], Losses]:
+    return (request.messages, losses) if form.system == "anywhere" else fold_system(request.messages, losses)
 
 
 def _headless(turns: list[TemplateMessage], losses: Losses) -> list[TemplateMessage]:

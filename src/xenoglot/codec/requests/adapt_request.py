@@ -121,7 +121,7 @@ def _is_lost(index: int, message: Message, losses: Losses) -> bool:
 
 
 def _first_lost(index: int, message: Message, losses: Losses) -> tuple[str, str, str]:
-    paths = [_path(index, number) for number in range(len(message.content))]
+    paths = [losses.origin(_path(index, number)) for number in range(len(message.content))]
     names = dict(zip(paths, map(name_of, message.content), strict=True))
     return next(
         (one.where, one.what, one.why) for one in losses if one.how == "dropped" and names.get(one.where) == one.what
@@ -277,27 +277,41 @@ def _said(request: Request, text: str) -> Request | None:
     return None
 
 
-def fold_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
-    """Return the messages with each system turn after the first others folded into the next user turn (pitfall-3)."""
+def fold_system(messages: Sequence[Message], losses: Losses) -> tuple[tuple[Message, ...], Losses]:
+    """Return the messages with each system turn after the first others folded into the next user turn (pitfall-3).
+
+    The returned losses record the paths of `messages` as they were.
+    """
     folded: list[Message] = []
-    waiting: list[Part] = []
+    waiting: list[tuple[str, Part]] = []
+    places: dict[str, str | None] = {}
     leading = True
     for index, message in enumerate(messages):
-        system = message.role in ("system", "developer")
+        where, system = f"$.messages[{index}]", message.role in ("system", "developer")
+        parts = [(f"{where}.content[{number}]", part) for number, part in enumerate(message.content)]
         if system and not leading:
-            losses.approximated(f"$.messages[{index}]", "role", "folded into the next user turn")
-            waiting += message.content
-        elif waiting and message.role == "user":
-            results = [part for part in message.content if isinstance(part, ToolResult)]
-            others = [part for part in message.content if not isinstance(part, ToolResult)]
-            folded.append(replace(message, content=(*results, *waiting, *others)))
+            losses.approximated(where, "role", "folded into the next user turn")
+            waiting += parts
+            continue
+        if len(folded) < index:
+            places[f"$.messages[{len(folded)}]"] = where
+        if waiting and message.role == "user":
+            results = [one for one in parts if isinstance(one[1], ToolResult)]
+            others = [one for one in parts if not isinstance(one[1], ToolResult)]
+            folded.append(_turn(replace(message, content=()), [*results, *waiting, *others], len(folded), places))
             waiting = []
         else:
             folded.append(message)
         leading = leading and system
     if waiting:
-        folded.append(Message(role="user", content=tuple(waiting)))
-    return folded
+        folded.append(_turn(Message(role="user"), waiting, len(folded), places))
+    return tuple(folded), losses.moved(places) if places else losses
+
+
+def _turn(message: Message, parts: Sequence[tuple[str, Part]], index: int, places: dict[str, str | None]) -> Message:
+    """Return a message with these parts; `places` gets where they were, by their paths in message `index`."""
+    places |= {f"$.messages[{index}].content[{number}]": stood for number, (stood, _) in enumerate(parts)}
+    return replace(message, content=tuple(part for _, part in parts))
 
 
 def as_turns(request: Request, losses: Losses) -> Request:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import left
 from xenoglot.codec.requests.adapt_request import as_turns, fold_system
@@ -25,10 +27,12 @@ from xenoglot.dialects.chat.tools import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
-    from xenoglot.model.request import Request
+    from xenoglot.model.request import Message, Request
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -47,8 +51,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     if not crossing.takes(target.custom_tools):  # most servers answer a tool of another type with a 400 (pitfall-62)
         request = wrap_custom(request, losses)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
-    messages = request.messages if target.inline_system else fold_system(request.messages, losses)
-    turns, joined = turns_for(messages, crossing, NAME)
+    turns, joined = _turns(request.messages, crossing)
     body: JSONObject = {"model": request.model, "messages": MessageEncoder(joined).encode(turns)}
     _note_prefill(request, crossing)
     if request.tools or request.tool_choice is not None or request.parallel_tool_calls is not None or form:
@@ -67,6 +70,14 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     if request.stream or request.stream_usage is not None or "stream_options" in form:
         body |= _stream_options(request, form, own, crossing)
     return body | own if own else body
+
+
+def _turns(messages: Sequence[Message], crossing: EncodeContext) -> tuple[Sequence[Message], EncodeContext]:
+    """Return the turns as the server takes them, and the context that records their losses where they stood."""
+    if not crossing.target.inline_system:
+        messages, moved = fold_system(messages, crossing.losses)
+        crossing = replace(crossing, losses=moved)
+    return turns_for(messages, crossing, NAME)
 
 
 def _note_prefill(request: Request, crossing: EncodeContext) -> None:

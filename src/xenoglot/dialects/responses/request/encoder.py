@@ -63,14 +63,17 @@ def _turns(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONO
     What the system says first is written as `instructions` where it is one plain text; as items otherwise, which keep
     its roles and parts.
     """
-    messages = request.messages if crossing.target.inline_system else fold_system(request.messages, crossing.losses)
+    messages, context = request.messages, crossing
+    if not crossing.target.inline_system:
+        messages, moved = fold_system(messages, crossing.losses)
+        context = replace(crossing, losses=moved)
     fields: JSONObject = {"instructions": ""} if "instructions" in form else {}
-    instructions = _instructions(messages, crossing)
+    instructions = _instructions(messages, context)
     if instructions is not None:
         fields["instructions"] = instructions
     _note_prefill(request, crossing)
     first = 0 if instructions is None else 1
-    turns, joined = turns_for(messages, crossing, NAME)
+    turns, joined = turns_for(messages, context, NAME)
     items = InputEncoder(joined).encode(turns, first) + triggers(request, crossing.losses)
     if not crossing.home:
         return {**fields, "input": items}
