@@ -295,5 +295,7 @@ def _file_as_text(source: Plain | Nested, part: File, where: str, crossing: Enco
         text = "\n".join(inner.text for inner in source.parts if isinstance(inner, Text))
     crossing.losses.approximated(where, "file", "written as its text")
     title = "" if part.name is None else f"{part.name}\n"
+    if title:
+        crossing.losses.emulated(where, "name", "stands in the line before its text")
     own_fields(part.extra, where, crossing.losses)
     return {"type": "input_text", "text": title + text, **encode_cache(part.cache, where, crossing)}

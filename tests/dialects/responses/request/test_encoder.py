@@ -324,6 +324,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
                 "$.messages[0].content[3] audio approximated (written as its transcript)",
                 "$.messages[0].content[4] context dropped (a file has no such field)",
                 "$.messages[0].content[6] file approximated (written as its text)",
+                "$.messages[0].content[6] name emulated (stands in the line before its text)",
                 "$.messages[0].content[7] file dropped (the id of a file means something to its own provider only)",
                 "$.messages[0].content[8] cache dropped (the server decides what it caches)",
             ],

@@ -84,8 +84,10 @@ class PartEncoder:
                 return ()  # servers refuse it
             case ToolResult():
                 return list(self._result(part, where))
-            case File(source=Nested(parts=inner)):
+            case File(source=Nested(parts=inner), name=name):
                 self._losses.approximated(where, "file", "written as the parts it is made of")
+                if name is not None:
+                    self._losses.dropped(where, "name", "parts have no name")
                 return self.parts(inner, f"{where}.source.parts", role)
             case Text() if APART in form_of(part.extra, NAME):
                 return split(self.text(part, where))
