@@ -180,18 +180,24 @@ def read_chat(body: JSONObject, status: int = 200) -> JSON:
 def read_chat_stream(events: list[ServerSentEvent]) -> JSON:
     """Return a streamed answer as `inference.chat_completion` gives it, put together."""
     answer = Together()
+    parts: list[JSONObject] = []
     for body in _bodies(events):
         chunk = _read(body, 200, Chunk)
         delta = chunk.event.delta
-        answer.add(delta.text if isinstance(delta, TextDelta) else "", chunk.event, chunk.metrics)
+        text = delta.text if isinstance(delta, TextDelta) else ""
+        answer.add(text, chunk.event, chunk.metrics)
+        if text and parts and parts[-1]["type"] == "text":
+            parts[-1]["text"] += text
+        elif text:
+            parts.append({"type": "text", "text": text})
         if isinstance(delta, ToolCallDelta) and isinstance(delta.tool_call, ToolCall):
             answer.tool_calls.append(delta.tool_call)
         if isinstance(delta, ImageDelta):
             answer.images.append(delta.image)
+            parts.append({"type": "image", "image": {"data": delta.image}})
     message: JSONObject = {"role": "assistant", "content": answer.content, "stop_reason": answer.stop_reason}
     if answer.images:
-        images = [{"type": "image", "image": {"data": image}} for image in answer.images]
-        message["content"] = [{"type": "text", "text": answer.content}, *images]
+        message["content"] = parts
     message["tool_calls"] = to_json(answer.tool_calls)
     return {"completion_message": message, "logprobs": to_json(answer.logprobs), "metrics": to_json(answer.metrics)}
 
