@@ -244,15 +244,22 @@ def _encode_medium(part: Image | Audio | Video | File, where: str, crossing: Enc
             return _encode_file(part, where, crossing)
 
 
-def _encode_image(part: Image, where: str, crossing: EncodeContext) -> JSONObject | None:
-    match part.source:
-        case Inline() as source:
-            url = data_url(source)
+def _url_of(source: Source, kind: str, where: str, crossing: EncodeContext) -> str | None:
+    """Return the URL of a medium, that of its data where these are inline; `None` (and a loss) for any other source."""
+    match source:
+        case Inline():
+            return data_url(source)
         case Remote(url=url):
-            pass
+            return url
         case _:
-            crossing.losses.dropped(where, "image", "only a URL or inline data can be written")
+            crossing.losses.dropped(where, kind, "only a URL or inline data can be written")
             return None
+
+
+def _encode_image(part: Image, where: str, crossing: EncodeContext) -> JSONObject | None:
+    url = _url_of(part.source, "image", where, crossing)
+    if url is None:
+        return None
     form, own = form_of(part.extra, NAME), own_fields(part.extra, where, crossing.losses)
     detail = {} if part.detail is None else {"detail": part.detail}
     image: JSON = url if "bare" in form else {"url": url, **detail, **left(own, form, "image_url")}
@@ -260,14 +267,9 @@ def _encode_image(part: Image, where: str, crossing: EncodeContext) -> JSONObjec
 
 
 def _encode_video(part: Video, where: str, crossing: EncodeContext) -> JSONObject | None:
-    match part.source:
-        case Inline() as source:
-            url = data_url(source)
-        case Remote(url=url):
-            pass
-        case _:
-            crossing.losses.dropped(where, "video", "only a URL or inline data can be written")
-            return None
+    url = _url_of(part.source, "video", where, crossing)
+    if url is None:
+        return None
     for name in ("start", "end", "fps"):
         if getattr(part, name) is not None:
             crossing.losses.dropped(where, name, "a video of the dialect has no such field")
