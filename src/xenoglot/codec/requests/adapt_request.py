@@ -173,7 +173,7 @@ def check_tools(request: Request, dialect: str, hosted: Collection[HostedKind] =
     Raises:
         WireError: it is such a request.
     """
-    others = [tool for tool in request.tools if _is_of_others(tool, dialect, hosted)]
+    others = [tool for tool in request.tools if type(tool) is not Tool and _is_of_others(tool, dialect, hosted)]
     choice = request.tool_choice
     named = choice.names if choice is not None and choice.mode == "required" else ()
     forced = bool(named) and _left_out(request, others).issuperset(named)
@@ -197,7 +197,7 @@ def _choosable(request: Request, dialect: str, hosted: Collection[HostedKind], l
     choice = request.tool_choice
     if choice is None or not choice.names:
         return request
-    others = [tool for tool in request.tools if _is_of_others(tool, dialect, hosted)]
+    others = [tool for tool in request.tools if type(tool) is not Tool and _is_of_others(tool, dialect, hosted)]
     gone = _left_out(request, others).intersection(choice.names)
     if not gone:
         return request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +37,8 @@ _AUDIO_FORMATS: Final = {
     "vnd.wave": "wav",
 }
 """Subtypes of `audio/*` with the format names of OpenAI's `input_audio`."""
+
+_content = attrgetter("content")
 
 _LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 """Prefixes of an id that is really an address."""
@@ -92,20 +95,14 @@ def _path_in(body: JSON, given: str) -> str | None:
 
 def holds_media(messages: Iterable[Message]) -> bool:
     """Whether there is a medium in `messages`: in most requests there is none, and no path to it is made."""
-    kinds = {type(part) for message in messages for part in message.content}
+    parts = [*chain.from_iterable(map(_content, messages))]
+    kinds = {*map(type, parts)}
     if not _MEDIA.isdisjoint(kinds):
         return True
     if ToolResult not in kinds:
         return False
-    return not _MEDIA.isdisjoint(
-        {
-            type(inner)
-            for message in messages
-            for part in message.content
-            if type(part) is ToolResult
-            for inner in part.content
-        }
-    )
+    results = [part for part in parts if type(part) is ToolResult]
+    return not _MEDIA.isdisjoint(map(type, chain.from_iterable(map(_content, results))))
 
 
 def _check(parts: Iterable[Part], path: str) -> None:
@@ -200,9 +197,6 @@ def taken(  # noqa: PLR0913, PLR0917  a number, its range, and how a dialect say
 def shown(value: float) -> str:
     """Return a number for a message."""
     return str(value) if -_WIDE < value < _WIDE else "a number beyond all bounds"
-
-
-_content = attrgetter("content")
 
 
 def bounded(request: Request, body: JSON = None) -> Request:

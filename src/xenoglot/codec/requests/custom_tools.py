@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 WRAPPED = "input"
 """The one argument of the function that stands for a free-text tool."""
 
-_CALLS = (ToolCall, ToolResult)
+_CALLS = frozenset({ToolCall, ToolResult})
+
+_content = attrgetter("content")
 
 PARAMETERS: JSONObject = {"type": "object", "properties": {WRAPPED: {"type": "string"}}, "required": [WRAPPED]}
 
@@ -47,14 +51,10 @@ def _has_custom(request: Request) -> bool:
     if choice is not None and choice.kind == "custom":
         return True
     for tool in request.tools:
-        if isinstance(tool, Tool) and tool.kind == "custom":
+        if type(tool) is Tool and tool.kind == "custom":
             return True
-    return "custom" in {
-        part.kind  # type: ignore[union-attr]
-        for message in request.messages
-        for part in message.content
-        if type(part) in _CALLS
-    }
+    parts = chain.from_iterable(map(_content, request.messages))
+    return "custom" in [part.kind for part in parts if type(part) in _CALLS]
 
 
 def _wrap_tool(tool: RequestTool, where: str, losses: Losses) -> RequestTool:

@@ -48,7 +48,10 @@ def note_lacking(tool: Tool, where: str, losses: Losses, *known: str) -> None:
 
 def as_functions(request: Request, losses: Losses, dialect: str | None = None) -> Request:
     """Return `request` with the tools that a provider defines as functions, but for those that `dialect` can write."""
-    if not any(isinstance(tool, Tool) and tool.definition is not None for tool in request.tools):
+    for tool in request.tools:
+        if type(tool) is Tool and tool.definition is not None:
+            break
+    else:
         return request
     tools = tuple(
         as_function(tool, f"$.tools[{index}]", losses, dialect) if isinstance(tool, Tool) else tool

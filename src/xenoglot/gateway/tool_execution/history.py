@@ -16,10 +16,12 @@ from xenoglot.model.content import HostedCall, HostedResult, Image, SearchResult
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from xenoglot.gateway.tool_execution.request_tools import RequestTools
+    from xenoglot.gateway.tool_execution.request_tools import HostedFunction, RequestTools
     from xenoglot.model.content import Part
+
+    _Key = tuple[str, str | None, str | None]
 
 NOT_KEPT: Final = "The result of this call is not in the conversation any more."
 
@@ -33,13 +35,22 @@ def function_result(call_id: str, name: str, outcome: ToolOutcome, first: int) -
 
 def function_history(messages: Sequence[Message], tools: RequestTools) -> tuple[Message, ...]:
     """Return a history in which calls of executed tools are calls of functions; their sources are numbered."""
-    return tuple(one for message in messages for one in _divided(message, tools))
+    functions: dict[_Key, str] = {}
+    for name, function in tools.functions.items():
+        functions.setdefault(_key(function), name)
+    return tuple(one for message in messages for one in _divided(message, tools, functions))
 
 
-def _divided(message: Message, tools: RequestTools) -> Iterator[Message]:
+def _key(of: HostedCall | HostedFunction) -> _Key:
+    """Return what a call and its function have in common: the kind, and of MCP the server and the tool."""
+    return (of.kind, of.server, of.name) if of.kind == "mcp" else (of.kind, None, None)
+
+
+def _divided(message: Message, tools: RequestTools, functions: Mapping[_Key, str]) -> Iterator[Message]:
     """Yield a message of the assistant's and those of tools that it is divided into; others unchanged."""
     results = {part.call_id: part for part in message.content if isinstance(part, HostedResult)}
-    names = {part.id: name for part in message.content if isinstance(part, HostedCall) and (name := _name(part, tools))}
+    calls = (part for part in message.content if isinstance(part, HostedCall))
+    names = {call.id: name for call in calls if (name := functions.get(_key(call))) is not None}
     if not names:
         yield message
         return
@@ -61,16 +72,6 @@ def _divided(message: Message, tools: RequestTools) -> Iterator[Message]:
     yield replace(message, content=tuple(content))
     if waiting:
         yield Message(role="tool", content=tuple(waiting))
-
-
-def _name(call: HostedCall, tools: RequestTools) -> str | None:
-    """Return the name of the function that a call is of; `None` where the request has no such tool."""
-    for name, function in tools.functions.items():
-        if function.kind == call.kind and (
-            call.kind != "mcp" or (function.server, function.name) == (call.server, call.name)
-        ):
-            return name
-    return None
 
 
 def _result(call: HostedCall, name: str, result: HostedResult | None, tools: RequestTools) -> ToolResult:
