@@ -81,6 +81,8 @@ REPLACEMENT = "?"
 
 def for_log(text: str, limit: int = LONGEST) -> str:
     """Return `text` with what is not printable replaced (control, escape, bidirectional), cut at `limit` characters."""
+    if len(text) <= limit and text.isprintable():  # nearly all
+        return text
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     return cut if cut.isprintable() else "".join(c if c.isprintable() else REPLACEMENT for c in cut)
 

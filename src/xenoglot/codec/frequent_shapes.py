@@ -50,13 +50,15 @@ def plain_words(part: Part, dialect: str) -> str | None:
 
 def is_plain_call(call: ToolCall, dialect: str) -> bool:
     """Whether a call is of a function, and nothing but its id, its name and its arguments."""
-    return call.kind == "function" and call.namespace is None and call.cache is None and silent(call.extra, dialect)
+    if call.kind != "function" or call.namespace is not None or call.cache is not None:
+        return False
+    return call.extra is None or silent(call.extra, dialect)
 
 
 def plain_result(result: ToolResult, dialect: str) -> str | None:
     """Return the text of a function's result that is one text and no error."""
     if result.is_error or result.name is not None or result.cache is not None or result.kind != "function":
         return None
-    if len(result.content) != 1 or not silent(result.extra, dialect):
+    if len(result.content) != 1 or (result.extra is not None and not silent(result.extra, dialect)):
         return None
     return plain_words(result.content[0], dialect)

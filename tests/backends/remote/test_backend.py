@@ -300,6 +300,20 @@ BROKEN_OFF = "connection lost: the upstream closed it"
 ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"
 
 
+async def test_answers_without_calls_are_returned_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tool of the request would be looked at otherwise, for nothing: agents bring dozens to each request."""
+
+    def read(_call: Call, _names: object = None) -> list[object]:
+        raise AssertionError("the tools of the request were read")
+
+    monkeypatch.setattr(Remote, "_restore_stages", read)
+    asked = call(replace(REQUEST, tools=(Tool(name="a_rather_long_name"),)))
+    answer = Response(id="r", model="m", candidates=(Candidate(content=(Text(text="Hello."),)),))
+    async with aclosing(Transport()) as transport:
+        remote = Remote("up", get("chat"), "http://127.0.0.1:9", transport=transport)
+        assert remote.restore_tools(answer, asked) is answer
+
+
 def status(code: int, body: bytes, *fields: str) -> bytes:
     return response(body, JSON_TYPE, *fields).replace(b"200 OK", b"%d Said" % code, 1)
 

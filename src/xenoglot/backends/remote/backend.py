@@ -39,7 +39,7 @@ from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames
 from xenoglot.codec.requests.path_template import has_model
 from xenoglot.codec.requests.url_params import addressed
-from xenoglot.codec.responses.answer_repair import UniqueIds, with_finish
+from xenoglot.codec.responses.answer_repair import UniqueIds, has_calls, with_finish
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target, Targets
 from xenoglot.dialect_registry import get
@@ -505,6 +505,8 @@ class Remote:
 
     def restore_tools(self, response: Response, call: Call) -> Response:
         """Return an answer with the tools called as the client calls them, each call with an id of its own."""
+        if not has_calls(response):  # most answers
+            return response
         response = UniqueIds(call.request).response(response)
         restoring = self._restore_stages(call)
         if not restoring:

@@ -90,13 +90,15 @@ def _note(finish: Finish, index: int, losses: Losses) -> None:
 
 
 def _note_tolerated(extra: Extra | None, index: int, losses: Losses) -> None:
-    if extra is not None:
-        for what, why in extra.form.get(TOLERATED, {}).items():
-            losses.approximated(f"$.candidates[{index}]", what, why)
-        losses.extend(Loss(f"$.candidates[{index}]", *one) for one in extra.form.get(REPORTED, ()))
+    if extra is None or not extra.form:
+        return
+    for what, why in extra.form.get(TOLERATED, {}).items():
+        losses.approximated(f"$.candidates[{index}]", what, why)
+    if REPORTED in extra.form:
+        losses.extend(Loss(f"$.candidates[{index}]", *one) for one in extra.form[REPORTED])
 
 
-def _has_calls(response: Response) -> bool:
+def has_calls(response: Response) -> bool:
     """Whether there is a call, or the result of one, in `response`."""
     for candidate in response.candidates:
         for part in candidate.content:
@@ -137,7 +139,7 @@ class UniqueIds:
 
     def response(self, response: Response) -> Response:
         """Return a whole answer as `feed` leaves its events; the same object where no id is taken."""
-        if not _has_calls(response):  # most answers
+        if not has_calls(response):  # most answers
             return response
         candidates = list(response.candidates)
         for index, candidate in enumerate(candidates):

@@ -189,6 +189,8 @@ def _decode_custom(reader: Reader) -> Tool:
 
 
 def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
+    if tool.extra is None and tool.cache is None:  # nearly all: nothing to merge
+        return {"type": tool.kind, tool.kind: _definition(tool, where, crossing)}
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, crossing.losses)
     definition = {**_definition(tool, where, crossing), **left(own, form, tool.kind)}
     cache: JSONObject = {}

@@ -184,9 +184,10 @@ def _stop_reason(finish: Finish, parts: Sequence[Part], losses: Losses) -> str:
     if finish.dialect == NAME and finish.raw is not None:
         return finish.raw
     if finish.reason == "stop":
-        if any(isinstance(part, Refusal) for part in parts):
+        kinds = [*map(type, parts)]
+        if Refusal in kinds:
             return "refusal"
-        return "tool_use" if any(isinstance(part, ToolCall) for part in parts) else "end_turn"
+        return "tool_use" if ToolCall in kinds else "end_turn"
     if finish.reason == "unknown":
         losses.approximated(FINISH, "reason", "unknown to the dialect; written as `end_turn`")
     return WORDS.get(finish.reason, "end_turn")

@@ -261,7 +261,7 @@ class ResponseEnvelope:
             FailureError: the answer has no end. `LossError`, `WireError` and `RecursionError`: it cannot be written.
         """
         self.must_have_finished()
-        if any(candidate.finish is None for candidate in response.candidates):
+        if None in [candidate.finish for candidate in response.candidates]:
             response = _without_open_blocks(response)
         response = self.identify().response(response)
         estimate = self._usage_estimate() if _missing(response.usage) else None

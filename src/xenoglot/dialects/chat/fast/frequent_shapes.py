@@ -137,8 +137,9 @@ _READERS: dict[str, Callable[[JSONObject], Message | None]] = {
 def _write_words(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
     """Write what the system or the user says: one text as a string, what came as a list and the user's as a list."""
     role = message.role
-    listed = message.extra == _LISTED
-    if not listed and not silent(message.extra, NAME):
+    extra = message.extra
+    listed = extra is not None and extra == _LISTED
+    if extra is not None and not listed and not silent(extra, NAME):
         return None
     if len(content) == 1 and not listed:
         text = plain_words(content[0], NAME)
@@ -156,7 +157,7 @@ def _write_user(message: Message, content: tuple[Part, ...], crossing: EncodeCon
 
 
 def _write_results(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
-    if not silent(message.extra, NAME):
+    if message.extra is not None and not silent(message.extra, NAME):
         return None
     written: list[JSONObject] = []
     for part in content:
@@ -171,8 +172,8 @@ def _write_assistant(message: Message, content: tuple[Part, ...], crossing: Enco
     """Write one text, or none, and the calls after it."""
     extra = message.extra
     first = plain_words(content[0], NAME)
-    null = extra == _NULL and first is None
-    if not null and not silent(extra, NAME):
+    null = first is None and extra == _NULL
+    if not null and extra is not None and not silent(extra, NAME):
         return None
     written: JSONObject = {"role": "assistant", "content": None if null else first or ""}
     calls: list[JSONObject] = []
