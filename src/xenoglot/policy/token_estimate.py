@@ -16,6 +16,8 @@ pieces of words), so memory is bounded and each character is counted once.
 
 from __future__ import annotations
 
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.json.json_io import encode_json
@@ -81,6 +83,8 @@ _MOST_KNOWN = 16_384
 
 _MOST_HASHED, _END, _STRIDE = 512, 64, 61
 """Characters of a text that is hashed whole; a longer one is hashed by its length, its ends and each 61st character."""
+
+_content = attrgetter("content")
 
 _known: dict[int, int] = {}
 """Estimates by the hash of their text, no texts: each request of a conversation brings all earlier turns again."""
@@ -159,18 +163,24 @@ def estimate(request: Request) -> int:
     """Return about how many tokens the prompt of `request` is, at least 1."""
     texts: list[str] = []
     tokens = MESSAGE_TOKENS * len(request.messages)
-    for message in request.messages:
-        for part in message.content:
-            kind = type(part)
-            if kind is Text:
-                texts.append(part.text)  # type: ignore[union-attr,arg-type]
-            elif kind is ToolCall:
-                texts += (part.name, part.arguments)  # type: ignore[union-attr,arg-type]
-                tokens += TOOL_TOKENS
-            elif kind is ToolResult:
-                tokens += TOOL_TOKENS + _parts(part.content, texts)  # type: ignore[union-attr,arg-type]
-            else:
-                tokens += _part(part, texts)
+    add = texts.append
+    for part in chain.from_iterable(map(_content, request.messages)):
+        kind = type(part)
+        if kind is Text:
+            add(part.text)
+        elif kind is ToolCall:
+            add(part.name)
+            add(part.arguments)
+            tokens += TOOL_TOKENS
+        elif kind is ToolResult:
+            tokens += TOOL_TOKENS
+            for inner in part.content:
+                if type(inner) is Text:
+                    add(inner.text)
+                else:
+                    tokens += _part(inner, texts)
+        else:
+            tokens += _part(part, texts)
     for tool in request.tools:
         tokens += _tool(tool, texts)
     if request.prompt is not None:
@@ -281,9 +291,13 @@ def _tool(tool: RequestTool, texts: list[str]) -> int:
         return TOOL_TOKENS + _json(tool.data, texts)
     if isinstance(tool, HostedTool):
         return TOOL_TOKENS
-    _text(tool.name, texts)
+    texts.append(tool.name)
     _text(tool.description, texts)
-    return TOOL_TOKENS + _json(tool.parameters, texts) + _json(tool.format, texts)
+    if tool.parameters is not None:
+        _json(tool.parameters, texts)
+    if tool.format is not None:
+        _json(tool.format, texts)
+    return TOOL_TOKENS
 
 
 def _media(source: Source | None, texts: list[str]) -> int:
