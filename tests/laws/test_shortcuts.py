@@ -59,8 +59,20 @@ ODD = (
     '{"choices":[{"index":0,"delta":{"content":"b","audio":{}}}]}',
     '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":0,"arguments":"b"}}]}}]}',
     '{"choices":[{"index":0,"delta":{"content":0,"tool_calls":[{"index":0,"function":{"arguments":"b"}}]}}]}',
+    '{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}',
+    '{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2},"timings":{"n":1}}',
+    '{"choices":[],"usage":{"prompt_tokens":9},"error":{"message":"b"}}',
+    '{"choices":[],"usage":{"prompt_tokens":9},"error":null}',
+    '{"choices":[],"usage":{"prompt_tokens":9},"object":"error"}',
+    '{"choices":[],"usage":{"prompt_tokens":9},"id":7}',
+    '{"choices":[],"usage":{"prompt_tokens":9},"created":-1}',
+    '{"choices":[],"usage":{"prompt_tokens":-9}}',
+    '{"choices":[],"usage":{}}',
+    '{"choices":[],"usage":7}',
+    '{"choices":null,"usage":{"prompt_tokens":9}}',
+    '{"usage":{"prompt_tokens":9}}',
 )
-"""Chunks of chat that hold one piece and something odd beside it."""
+"""Chunks of chat that hold one piece or usage, and something odd beside it."""
 FEW, MANY = 5, 130
 """Pieces of text in a stream: counts grow from 8 beyond 9, and from 8 beyond 99."""
 STRIDE = 3

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
-from xenoglot.codec.loss import Losses
+from tests.shortcuts import switched
+from xenoglot.codec.loss import Loss, Losses
 from xenoglot.dialects.openai import stream_usage
 from xenoglot.dialects.openai.stream_usage import UsageChunks, request_usage
 
@@ -52,10 +53,50 @@ def filtered(pieces: list[bytes]) -> bytes:
     return b"".join([*map(stage.feed, pieces), stage.close()])
 
 
+def each_way(pieces: list[bytes], *, on: bool) -> tuple[list[bytes], list[Loss]]:
+    """Return what is passed on of each piece, and what is lost, with shortcuts or without."""
+    losses = Losses()
+    stage = UsageChunks(losses)
+    with switched(on=on):
+        return [*map(stage.feed, pieces), stage.close()], [*losses]
+
+
 @given(data=st.data(), pair=pairs())
 def test_the_stream_is_as_without_the_option_pitfall_101(data: st.DataObject, pair: tuple[bytes, bytes]) -> None:
     bare, full = pair
     assert filtered(data.draw(cuttings(full))) == bare
+
+
+@given(data=st.data(), pair=pairs())
+def test_the_short_way_gives_what_the_general_one_gives(data: st.DataObject, pair: tuple[bytes, bytes]) -> None:
+    pieces = data.draw(cuttings(pair[1]))
+    assert each_way(pieces, on=True) == each_way(pieces, on=False)
+
+
+ODD = (
+    b'data: {"choices":[],"usage":{"prompt_tokens":1},"timings":{"n":1}}\n\n',
+    b'data: {"choices":[],"usage":{"prompt_tokens":1},"usage":null}\n\n',
+    b'data: {"choices":[{"usage":1}],"usage":null}\n\n',
+    b'data: {"choices":[ ],"usage":{"prompt_tokens":1},"obfuscation":"a"}\n\n',
+    b'data:{"choices":[],"usage":{"prompt_tokens":1}}\n\n',
+    b'data: {"choices":[],"usage":{"prompt_tokens":1}}\r\n\n',
+    b'data: {"choices":[],\rdata: "usage":{"prompt_tokens":1}}\n\n',
+    b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\ndata: [DONE]\n\n',
+    b'event: a\ndata: {"choices":[],"usage":{"prompt_tokens":1}}\n\n',
+    b'data: {"choices":[],"usage":{"prompt_tokens":1}\n\n',
+    b'data: {"choices":[{}],"usage":{"prompt_tokens":1}}\n\n',
+    b'data: {"choices":[],"usage":[]}\n\n',
+    b': "usage":1,"usage":null}\n\n',
+    b'\n\ndata: {"choices":[],"usage":{"prompt_tokens":1}}\n\n',
+)
+"""Frames that are nearly as usual."""
+
+
+@pytest.mark.parametrize("frame", ODD)
+def test_at_every_cut_the_short_way_gives_what_the_general_one_gives(frame: bytes) -> None:
+    data = b'data: {"choices":[{"delta":{"content":"a"}}],"usage":null}\n\n' + frame
+    for at in range(len(data)):
+        assert (at, each_way([data[:at], data[at:]], on=True)) == (at, each_way([data[:at], data[at:]], on=False))
 
 
 @given(data=st.data(), pair=pairs())

@@ -8,13 +8,14 @@ chunk: they must not get it. Usage in a chunk with choices stays: servers that w
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from msgspec import DecodeError, Raw
+from msgspec import DecodeError, Meta, Raw, Struct
 from msgspec.json import Decoder
 
 from xenoglot.codec.features.stream_usage import StreamUsage
 from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,11 +37,27 @@ _USUAL_NULL: Final = re.compile(rb',"usage":null(?=(?:,"obfuscation":"[^"\\]*")?
 """The field as most servers write it: last, or before the padding. In JSON no string holds an unescaped quote, and
 what a line end follows closes the chunk: nothing else is matched."""
 _NULLS: Final = re.compile(rb',\s*"usage"\s*:\s*null|"usage"\s*:\s*null\s*,\s*')
+_LAST_NULL: Final = b',"usage":null}\n\n'
 _FRAME: Final = re.compile(rb"(?s)((?:\r|\n)*)data:[ ]?([^\r\n]*)(.*)")
 _ENVELOPE: Final = frozenset({
     "id", "object", "created", "model", "choices", "usage", "service_tier", "system_fingerprint", "obfuscation",
 })  # fmt: skip
 """What every chunk has: nothing of it is lost with one of them."""
+
+
+class _UsageChunk(Struct, forbid_unknown_fields=True, gc=False):
+    choices: Annotated[list[Raw], Meta(max_length=0)]
+    usage: dict[str, Raw]
+    id: Raw = Raw()
+    object: Raw = Raw()
+    created: Raw = Raw()
+    model: Raw = Raw()
+    service_tier: Raw = Raw()
+    system_fingerprint: Raw = Raw()
+    obfuscation: Raw = Raw()
+
+
+_usage_chunk = Decoder(_UsageChunk).decode
 
 
 def request_usage(body: bytes) -> bytes:
@@ -69,6 +86,9 @@ class UsageChunks:
 
     def feed(self, data: bytes, /) -> bytes:
         """Return the frames that are complete, without usage."""
+        usual = None if self._held else _without_usual(data)
+        if usual is not None:
+            return usual
         whole = self._completed(data)
         if _USAGE not in whole:
             return whole
@@ -117,6 +137,24 @@ class UsageChunks:
         for name in fields.keys() - _ENVELOPE:
             self._losses.dropped("$", name, "it came with usage that the client did not request")
         return bytes(before)
+
+
+@shortcut("usage")
+def _without_usual(data: bytes) -> bytes | None:
+    """Return frames without usage that is null, or is all of the only frame; `None` for what is not as usual."""
+    if not data.endswith(b"\n\n"):
+        return None
+    if _USAGE not in data:
+        return data
+    if data.endswith(_LAST_NULL):
+        return data[: -len(_LAST_NULL)] + b"}\n\n" if data.count(_USAGE) == 1 else None
+    if not data.startswith(b"data: {") or data.find(b"\n") != len(data) - 2 or b"\r" in data:
+        return None
+    try:
+        _usage_chunk(data[6:])
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return b""
 
 
 def _without_null(data: bytes, fields: Mapping[str, Raw]) -> bytes:

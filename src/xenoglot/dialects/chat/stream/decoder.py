@@ -104,7 +104,10 @@ class StreamDecoder:
     def _take(self, chunk: JSON, name: str | None) -> Sequence[Event]:
         common = self._common(chunk) if name is None else None
         self._last = chunk, common
-        said = self._chunk(chunk, name) if common is None else common[0].take(common[1])
+        if common is None:
+            said = (self._usage_alone(chunk) if name is None else None) or self._chunk(chunk, name)
+        else:
+            said = common[0].take(common[1])
         if common is None or len(said) != 1:
             self.state += 1
         return said
@@ -125,6 +128,17 @@ class StreamDecoder:
         growing = self._choices.get(choice["index"])
         piece = None if growing is None else growing.piece_of(choice)
         return None if growing is None or piece is None else (growing, piece)
+
+    @shortcut("usage")
+    def _usage_alone(self, chunk: JSON) -> Sequence[Event] | None:
+        """Return the event of a chunk that has usage and nothing else that is new; `None` for any other."""
+        if type(chunk) is not dict or not self._started or chunk.get("choices") != [] or not self._is_quiet(chunk):
+            return None
+        usage = decode_usage(chunk.get("usage"), "$.usage")
+        if usage is None:
+            return None
+        self._usage = merge_usage(self._usage, usage)
+        return (UsageReported(usage=self._usage),)
 
     def _is_quiet(self, chunk: JSONObject) -> bool:
         """Whether the chunk says nothing new beside its choices: it is no error, and its head is of the usual types."""
