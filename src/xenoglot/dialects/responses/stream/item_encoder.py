@@ -6,6 +6,7 @@ written by the encoder of whole answers, so streamed or not it is the same item 
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Losses, form_of
@@ -45,6 +46,7 @@ class ItemStreamEncoder:
 
     __slots__ = (
         "_answer_id",
+        "_apart",
         "_block",
         "_events",
         "_held",
@@ -65,8 +67,10 @@ class ItemStreamEncoder:
         self._spoken: list[Part] = []  # of the open item
         self._where: list[str] = []
         self._block: Block | None = None
-        self._held: list[Part] = []  # calls beside the open one, and what came out of them: one item is open at a time
+        # calls next to the open one, and their results: one item is open at a time
+        self._held: deque[Part] = deque()
         self._holds = False  # whether the open block will be one of them
+        self._apart = False  # whether results among them may not follow their calls
         self.output: list[JSONObject] = []
         self.parts: list[Part] = []
 
@@ -106,6 +110,7 @@ class ItemStreamEncoder:
         if self._holds:
             self._holds = False
             self._held.append(part)
+            self._apart = True
             return []
         self._spoken[-1] = part
         self.parts.append(part)
@@ -124,22 +129,23 @@ class ItemStreamEncoder:
         """Return what was held back and has its turn: the next call, and what came out of it if that is known."""
         events: list[ServerSentEvent] = []
         while self._held and not (len(self._spoken) == 1 and has_result(self._spoken[0])):
-            self._held = paired(self._held)
-            events += self._write(self._held.pop(0))
+            if self._apart:
+                self._held, self._apart = deque(paired(self._held)), False
+            events += self._write(self._held.popleft())
             if self._held and is_result_of(self._held[0], self._spoken[-1]):
-                events += self._write(self._held.pop(0))
+                events += self._write(self._held.popleft())
         return events
 
     def _release(self) -> list[ServerSentEvent]:
         """Return all that was held back."""
-        held, self._held = paired(self._held), []
+        held, self._held = paired(self._held), deque()
         return [event for part in held for event in self._write(part)]
 
     def _write(self, part: Part) -> list[ServerSentEvent]:
         events: list[ServerSentEvent] = []
         if not self._spoken or begins_item(part, self._spoken[-1]):
             events += self._end_item()
-        held, self._held = self._held, []
+        held, self._held = self._held, deque()
         events += [*self._begin(unsaid(part)), *self.end(part)]
         self._held = held
         return events
