@@ -180,14 +180,18 @@ class ParserInput:
             start = self._skip_blanks() if blanks else self._at
             if start - self._at > LONGEST_BLANK:
                 return ""
-            rest = self._text[start : start + max(map(len, options))]
-            if not self.ended and any(option.startswith(rest) and option != rest for option in options):
-                yield
-                continue
-            found = max((option for option in options if rest.startswith(option)), key=len, default="")
-            if found:
-                self.take(start - self._at + len(found))
-            return found
+            text, left, found = self._text, len(self._text) - start, ""
+            for option in options:
+                if len(option) > left:
+                    if not self.ended and option.startswith(text[start:]):
+                        break
+                elif len(option) > len(found) and text.startswith(option, start):
+                    found = option
+            else:
+                if found:
+                    self.take(start - self._at + len(found))
+                return found
+            yield
         return ""
 
     def expect(self, options: Sequence[str], *, blanks: bool = True) -> Generator[None, None, str]:
