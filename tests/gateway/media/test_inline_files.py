@@ -15,9 +15,18 @@ from openai.types import BatchRequestCounts
 from tests.gateway.batches.batch_requests import FINISHED, create_batch, input_line, jsonl, wait_for_status
 from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from tests.shortcuts import switched
+from xenoglot.codec.features.batch import StoredFile
+from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get
+from xenoglot.errors import FailureError
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.media.file_content import media_type_of
-from xenoglot.gateway.media.inline_files import may_name_file, own_id
+from xenoglot.gateway.media.inline_files import InlineFiles, names_file, own_id
+from xenoglot.gateway.store_service import StoreService
+from xenoglot.model.content import File, Stored
+from xenoglot.model.request import Message, Request
+from xenoglot.store.records import Retention
+from xenoglot.store.sqlite import Memory
 from xenoglot.testing import Upstream, polyglot
 
 if TYPE_CHECKING:
@@ -258,18 +267,20 @@ def test_it_needs_a_task_and_others_do_not(files: Files, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("content", "found"),
     [
-        (b'"file-' + b"0" * 32 + b'"', True),
-        (b'"\\u0066ile-' + b"0" * 32 + b'"', True),
-        (b'"file\\u002D' + b"0" * 32 + b'"', True),
-        (b'"file-' + b"0" * 31 + b'"', False),
-        (b'"profile-picture \\u003c\\u00e9"', False),
-        (b"{}", False),
+        ([{"type": "text", "text": ELSEWHERE}], False),
+        ([{"type": "document", "source": {"type": "file", "file_id": ELSEWHERE}}], True),
+        ([{"type": "document", "source": {"type": "file", "file_id": "file_011CNha8iCJcU1wXNR6q4V8w"}}], False),
+        ([{"type": "image", "source": {"type": "url", "url": f"https://a.example/files/{ELSEWHERE}"}}], True),
     ],
 )
-def test_what_may_name_a_file(body: bytes, *, found: bool) -> None:
-    assert may_name_file(body) is found
+@pytest.mark.parametrize("nested", [False, True])
+def test_which_requests_name_a_file(content: list[JSON], *, nested: bool, found: bool) -> None:
+    if nested:
+        content = [{"type": "tool_result", "tool_use_id": "a", "content": content}]
+    body: JSONObject = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": content}]}
+    assert names_file(get("messages").decode_request(body)) is found
 
 
 @pytest.mark.parametrize(
@@ -301,3 +312,21 @@ def test_whose_an_id_is(name: str, *, found: bool) -> None:
 )
 def test_media_types(head: bytes, declared: str | None, name: str, wanted: str | None) -> None:
     assert media_type_of(head, declared, name) == wanted
+
+
+async def test_a_file_that_is_deleted_while_it_is_read_is_no_prompt() -> None:
+    """A part of it must not pass for all of it."""
+    keeper = StoreService(Memory(), Retention(max_age=1e9, max_bytes=10**9), now=lambda: 200.0)
+    file = StoredFile(id="file-" + "1" * 32, owner="alice", created=100.0, name="a", purpose="user_data", size=6)
+    await keeper.store.files.begin(file)
+    await keeper.store.files.add("alice", file.id, 0, b"abc")
+    await keeper.store.files.finish(file)
+    turn = Message(role="user", content=(File(source=Stored(id=file.id)),))
+    with pytest.raises(FailureError) as caught:
+        await InlineFiles(keeper, 1_000).inlined(Request(model="m", messages=(turn,)), "alice", "chat", Losses())
+    failure = caught.value.failure
+    assert (failure.kind, failure.message) == (
+        "not_found",
+        f"the file {file.id} was deleted while the request was prepared: upload it again",
+    )
+    await keeper.aclose()

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.json.json_io import unambiguous
 from xenoglot.gateway.api.request_admission import admitted_context
-from xenoglot.gateway.media.inline_files import may_name_file
+from xenoglot.gateway.media.inline_files import names_file
 from xenoglot.gateway.relay.push_driver import PushRelay, PushServices
 from xenoglot.gateway.relay.push_response import Attempt
 from xenoglot.gateway.relay.task_driver import decode_request, framing_of
@@ -78,13 +78,13 @@ class FastPath:
         try:
             if self._upstream.ledger is not None:
                 self._upstream.check_ledger()
-            if self._files and may_name_file(data):
-                return None
             value = self._bodies.small_request(data)
             if entry.dialect.state is not None and not entry.dialect.state.wish(value).stateless:
                 return None  # it wants something kept, or means something that is
             request = decode_request(entry.dialect, value, entry.route, entry.variables)
             if request.context_management is not None and request.context_management.acts:
+                return None
+            if self._files and names_file(request):
                 return None
             return self._begun(exchange, entry, request, lambda alike: unambiguous(data, value) if alike else data)
         except Exception:  # noqa: BLE001  whatever it is, the task meets it again, and tells of it

@@ -35,13 +35,11 @@ CODED: Final = 4 / 3
 """Bytes of base64 for each byte."""
 
 _ID: Final = re.compile(rf"(?:(?:https?://[^?#]*/)?files/)?({FILE_PREFIX}[0-9a-f]{{32}})")
-_NAMED: Final = re.compile(rb"file-[0-9a-f]{32}|\\u00(?:2[dD]|3[0-9]|6[1-69cC])")
-"""An id in a JSON text, or an escaped letter of one."""
 
 
-def may_name_file(body: bytes) -> bool:
-    """Return whether a request may name a stored file; false only if it does not."""
-    return (b"file-" in body or b"\\u00" in body) and _NAMED.search(body) is not None
+def names_file(request: Request) -> bool:
+    """Return whether a request names a stored file."""
+    return holds_media(request.messages) and next(_named(request.messages), None) is not None
 
 
 def own_id(name: str) -> str | None:
@@ -72,9 +70,7 @@ class InlineFiles:
         Raises:
             FailureError: the owner has no such file, they are too large together, or the store fails.
         """
-        if not holds_media(request.messages):
-            return None
-        named = list(_named(request.messages))
+        named = list(_named(request.messages)) if holds_media(request.messages) else []
         if not named:
             return None
         files = {name: await self._file(owner, name, path) for path, name in dict(reversed(named)).items()}
@@ -110,6 +106,9 @@ class InlineFiles:
 
     async def _part(self, file: StoredFile) -> Image | Audio | File:
         data = b"".join([piece async for piece in content(self._keeper, file, PIECES_AT_ONCE)])
+        if len(data) != file.size:
+            message = f"the file {file.id} was deleted while the request was prepared: upload it again"
+            raise FailureError(Failure(kind="not_found", message=message))
         return await offload(len(data), lambda: part_of(data, file))
 
 
