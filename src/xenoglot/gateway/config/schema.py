@@ -103,7 +103,7 @@ def unknown(key: str, known: Iterable[str]) -> str:
 
 def _read(kind: Any, value: JSON, path: str, problems: Problems) -> Any:  # noqa: ANN401  as its field says
     """Return `value` as `kind`, a field's type; `NOTHING` if it is not one."""
-    kind, nested = _unwrapped(kind), None
+    kind, nested = kind if value is None else _unwrapped(kind), None
     origin, arguments = get_origin(kind), get_args(kind)
     if _is_struct(kind):
         nested = read(kind, value, path, problems)
@@ -125,9 +125,12 @@ def _read(kind: Any, value: JSON, path: str, problems: Problems) -> Any:  # noqa
 
 
 def _unwrapped(kind: Any) -> Any:  # noqa: ANN401  a type
-    """Return the struct in `Struct | None`, and anything else as it is."""
+    """Return the struct in `Struct | None` and the words in `Literal | None`, and anything else as it is."""
+    if type(None) not in get_args(kind):
+        return kind
     arguments = [argument for argument in get_args(kind) if argument is not type(None)]
-    return arguments[0] if len(arguments) == 1 and type(None) in get_args(kind) and _is_struct(arguments[0]) else kind
+    alone = arguments[0] if len(arguments) == 1 else None
+    return alone if _is_struct(alone) or get_origin(alone) is Literal else kind
 
 
 def _is_struct(kind: Any) -> bool:  # noqa: ANN401  a type
