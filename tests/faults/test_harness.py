@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.backends.raw_server import turns
 from tests.faults.assertions import assert_completed
@@ -13,9 +15,6 @@ from tests.faults.manual_clock import advance
 from tests.faults.upstream_steps import valid_response
 from xenoglot.gateway.http import process_resources
 from xenoglot.testing.script import WaitEvent
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_no_thread_opens_files_while_descriptors_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,5 +51,23 @@ def test_a_slow_machine_is_never_late(monkeypatch: pytest.MonkeyPatch) -> None:
             await turns()
             harness.upstream.release("go on")
             assert_completed("chat", await harness.read_response(raw_client), streamed=True)
+
+        harness.run(scenario())
+
+
+@pytest.mark.parametrize("collected", [0, 1, 2])
+def test_what_a_case_leaves_open_is_seen_whatever_else_is_closed(collected: int) -> None:
+    """The sockets of other tests are closed when the collector comes to them, in the middle of any case."""
+    others = [socket.socket() for _ in range(collected)]
+    with ExitStack() as stack:
+        harness = GatewayHarness().start(stack)
+
+        async def scenario() -> None:
+            for one in others:
+                one.close()
+            await turns()
+            assert not harness._left_open()
+            with socket.socket():
+                assert harness._left_open()
 
         harness.run(scenario())
