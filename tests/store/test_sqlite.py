@@ -15,8 +15,9 @@ import pytest
 
 from tests.architecture.tree import ROOT
 from xenoglot.store import schema
+from xenoglot.store.queries import RowStatement
 from xenoglot.store.records import Conversation, Stored, StoreError, Window
-from xenoglot.store.sqlite import SQLite
+from xenoglot.store.sqlite import SQLite, _execute
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,3 +193,18 @@ async def test_its_thread_ends_with_it(tmp_path: Path) -> None:
     for thread in during:
         thread.join(120)
     assert (len(during), threads() - before) == (1, set())
+
+
+def test_rows_are_inserted_by_few_statements() -> None:
+    """A statement costs as much as binding twenty values: 500 rows are sixteen of 32 rows, or less."""
+    rows = [(f"req_{number}", float(number), None if number % 2 else 7, "m", None) for number in range(500)]
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE one (id TEXT PRIMARY KEY, at REAL, input INTEGER, model TEXT, failure TEXT)")
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    _execute(connection, RowStatement.into("one", ("id", "at", "input", "model", "failure"), rows))
+    connection.set_trace_callback(None)
+    inserted = [sql for sql in statements if sql.startswith("INSERT")]
+    assert len(inserted) == 500 // 32 + 2
+    assert connection.execute("SELECT * FROM one").fetchall() == rows
+    connection.close()

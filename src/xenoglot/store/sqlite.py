@@ -18,7 +18,8 @@ import asyncio
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import compress
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Hashable, Sequence
 
-    from xenoglot.store.queries import Row, Statement, Steps
+    from xenoglot.store.queries import Row, Statement, Steps, Value
     from xenoglot.store.records import ReasoningKey
 
 
@@ -39,6 +40,9 @@ T = TypeVar("T")
 MEMORY = ":memory:"
 BUSY_SECONDS = 5.0
 """Seconds to wait for another process's transaction."""
+
+MOST_INSERTED = 32
+"""Rows in one statement."""
 
 _RETRY_SECONDS = 0.02
 
@@ -214,13 +218,39 @@ def _execute(connection: sqlite3.Connection, statement: Statement) -> Sequence[R
 
 
 def _insert(connection: sqlite3.Connection, statement: RowStatement) -> None:
-    """Insert rows without the columns that none of them has: to bind a null takes several times as long as a number."""
+    """Insert rows, many of them with one statement.
+
+    Each statement costs as much as several rows, and releases the interpreter's lock. Binding costs most of the rest:
+    what all rows have alike is bound once, and a column that none of them has is left out.
+    """
     rows = statement.many
     if not rows:
         return
-    used = [column.count(None) < len(rows) for column in zip(*rows, strict=True)]
-    insert = RowStatement.into(statement.table, tuple(compress(statement.columns, used)), ())
-    connection.executemany(insert.sql.replace("$", "?"), (tuple(compress(row, used)) for row in rows))
+    shared: dict[str, Value] = {}
+    own: dict[str, Sequence[Value]] = {}
+    for name, column in zip(statement.columns, zip(*rows, strict=True), strict=True):
+        if column.count(column[0]) < len(rows):
+            own[name] = column
+        elif column[0] is not None:
+            shared[name] = column[0]
+    cells = list(zip(*own.values(), strict=True)) or [()] * len(rows)
+    start = 0
+    while start < len(rows):
+        size = min(MOST_INSERTED, 1 << ((len(rows) - start).bit_length() - 1))  # few sizes: each is prepared once
+        sql = _insertion(statement.table, tuple(shared), tuple(own), size)
+        connection.execute(sql, (*shared.values(), *chain.from_iterable(cells[start : start + size])))
+        start += size
+
+
+@lru_cache(maxsize=128)
+def _insertion(table: str, shared: Sequence[str], own: Sequence[str], rows: int) -> str:
+    """Return the statement that inserts so many rows: the values of `shared` come first, then those of each row."""
+    alike = [f"?{place + 1}" for place in range(len(shared))]
+    values: list[str] = []
+    for row in range(rows):
+        first = len(shared) + row * len(own) + 1
+        values.append(", ".join([*alike, *(f"?{place}" for place in range(first, first + len(own)))]))
+    return f"INSERT INTO {table} ({', '.join((*shared, *own))}) VALUES ({'), ('.join(values)})"  # noqa: S608  constants
 
 
 def _error_text(error: sqlite3.Error | OSError) -> str:
