@@ -21,6 +21,7 @@ from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.queries import RequestFilter
 from xenoglot.store.ledger.rows import RequestRow
 from xenoglot.store.ledger.tail import RequestTail
+from xenoglot.store.ledger.usage_sums import SUMS
 from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def test_usage_is_a_table_by_tenant_and_model(config: str, capsys: pytest.Captur
 def test_csv_and_json_have_every_sum(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys, "usage", "--config", config, "--by", "tenant", "--since", "60d", "--csv")
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert list(rows[0]) == ["tenant", "currency", *queries.SUMS]
+    assert list(rows[0]) == ["tenant", "currency", *SUMS]
     found = json.loads("[" + ",".join(told(capsys, "usage", "--config", config, "--by", "day", "--json").split()) + "]")
     assert sum(row["cost"] for row in found) == sum(int(row["cost"]) for row in rows) == 1_234_567
     assert all(len(row["day"]) == len("2026-11-23") for row in found)

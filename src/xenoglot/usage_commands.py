@@ -20,6 +20,7 @@ from xenoglot.store.ledger import api_keys, bodies, queries
 from xenoglot.store.ledger.interval import since
 from xenoglot.store.ledger.queries import GROUPS, RequestFilter, UsageFilter
 from xenoglot.store.ledger.tail import POLL_SECONDS, RequestTail
+from xenoglot.store.ledger.usage_sums import SUMS
 from xenoglot.store.location import open_store
 from xenoglot.store.records import StoreError
 
@@ -127,7 +128,7 @@ def _usage(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             say(encode_json(row).decode())
     elif options.csv:
         groups = [column for name in by for column in ((name, "key_name") if name == "key" else (name,))]
-        _csv((*groups, "currency", *queries.SUMS), rows)
+        _csv((*groups, "currency", *SUMS), rows)
     else:
         columns = (*by, *SHOWN, "currency")
         rows = [row | {"key": row["key_name"] or row["key"]} for row in rows] if "key" in by else rows

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from xenoglot.errors import ConfigurationError, missing_extra
-from xenoglot.store.queries import LARGE, RowStatement, Statement, migrate
+from xenoglot.store.queries import LARGE, RowStatement, Statement, ThreadStatement, migrate
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
 
@@ -129,6 +129,9 @@ async def _execute(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record],
         await connection.copy_records_to_table(
             statement.table, records=statement.many or (), columns=statement.columns, timeout=TIMEOUT
         )
+        return ()
+    if isinstance(statement, ThreadStatement):
+        await asyncio.to_thread(statement.work)
         return ()
     if statement.many is not None:
         await connection.executemany(statement.sql, statement.many)

@@ -6,7 +6,7 @@ owner in its condition: another owner's id is as unknown as one that does not ex
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -48,6 +48,17 @@ class RowStatement(Statement, frozen=True):
         places = ", ".join(f"${place + 1}" for place in range(len(columns)))
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of tables are constants
         return cls(sql, many=rows, table=table, columns=columns)
+
+
+class ThreadStatement(Statement, frozen=True):
+    """Work of some milliseconds before the next statement, done in a thread: it does not block an event loop."""
+
+    work: Callable[[], object] = bool
+
+    @classmethod
+    def by(cls, work: Callable[[], object]) -> ThreadStatement:
+        """Return the statement."""
+        return cls("", work=work)
 
 
 Steps: TypeAlias = Generator[Statement, Sequence[Row], T]

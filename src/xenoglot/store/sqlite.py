@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from xenoglot.store.queries import RowStatement, migrate
+from xenoglot.store.queries import RowStatement, ThreadStatement, migrate
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
 
@@ -209,6 +209,9 @@ def _run(connection: sqlite3.Connection, steps: Steps[T]) -> T:
 def _execute(connection: sqlite3.Connection, statement: Statement) -> Sequence[Row]:
     if isinstance(statement, RowStatement):
         _insert(connection, statement)
+        return ()
+    if isinstance(statement, ThreadStatement):
+        statement.work()
         return ()
     sql = statement.sql.replace("$", "?")  # `?1` is SQLite's word for the `$1` of PostgreSQL
     if statement.many is not None:

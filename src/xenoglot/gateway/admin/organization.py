@@ -14,6 +14,7 @@ from xenoglot.errors import WireError
 from xenoglot.gateway.admin.route import AdminRequest, AdminRoute, decode_cursor, encode_cursor
 from xenoglot.gateway.admin.services import AdminServices
 from xenoglot.store.ledger import queries
+from xenoglot.store.ledger.usage_sums import SUMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -230,7 +231,7 @@ def _page(
     for row in rows:
         names = tuple(str(row[GROUPS.get(group, group)]) for group in groups)
         total = sums[int(row["hour"]) // width * width].setdefault(names, Counter())
-        total.update({name: int(row[name]) for name in queries.SUMS})
+        total.update({name: int(row[name]) for name in SUMS})
     data = [
         UsageBucket[Result](
             start_time=start,

@@ -14,6 +14,7 @@ from xenoglot.gateway.admin.route import AdminRequest, AdminRoute, RawBody, deco
 from xenoglot.gateway.admin.services import AdminServices
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.interval import since
+from xenoglot.store.ledger.usage_sums import SUMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +137,7 @@ class UsageRoutes(Struct, frozen=True):
         more = len(sums) > query.limit
         sums = sums[: query.limit]
         if query.format == "csv":
-            return RawBody(_csv((*by, "currency", *queries.SUMS), sums), CSV)
+            return RawBody(_csv((*by, "currency", *SUMS), sums), CSV)
         following = encode_cursor((float(first + query.limit),)) if more else None
         data = msgspec.convert(sums, list[UsageSum])
         return UsageReport(from_=which.since, to=end, by=by, data=data, has_more=more, next=following)

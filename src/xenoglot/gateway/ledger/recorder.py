@@ -21,6 +21,8 @@ from xenoglot.gateway.ledger.request_row import request_row
 from xenoglot.model.failure import Failure
 from xenoglot.store.ledger import bodies, queries
 from xenoglot.store.ledger.rows import FIRST_FAILED_STATUS
+from xenoglot.store.ledger.usage_sums import summed
+from xenoglot.store.queries import ThreadStatement
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.ledger.capture import Capture
     from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.store.ledger.bodies import CaptureRow
+    from xenoglot.store.ledger.usage_sums import RowValues, SumKey
     from xenoglot.store.queries import Database, Steps
     from xenoglot.store.store import TimedStore
 
@@ -214,12 +217,21 @@ class RequestRecorder:
         *,
         again: bool,
     ) -> Steps[int]:
-        rows = [request_row(record, ended, now, self.dialects) for record, ended, now in batch]
+        rows: list[RowValues] = []
+        sums: dict[SumKey, list[int]] = {}
+
+        def prepare() -> None:
+            rows.extend(request_row(record, ended, now, self.dialects) for record, ended, now in batch)
+            if not again:
+                sums.update(summed(rows))
+
+        yield ThreadStatement.by(prepare)
         if again:
-            known = yield from queries.known([row.id for row in rows])
-            rows = [row for row in rows if row.id not in known]
+            known = yield from queries.known([record.request_id for record, _, _ in batch])
+            rows = [row for row, one in zip(rows, batch, strict=True) if one[0].request_id not in known]
+            sums = summed(rows)
         if rows:
-            yield from queries.add(rows)
+            yield from queries.add_summed(rows, sums)
         if captures:
             yield from bodies.add_captures(captures)
         return len(rows)

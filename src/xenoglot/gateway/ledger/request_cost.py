@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from xenoglot.codec.features.extra_usage import NO_EXTRA, ExtraUsage
 from xenoglot.codec.glob import matches
 from xenoglot.dialect_registry import get
@@ -95,7 +97,8 @@ class PriceList:
         if rates is None:
             return self._listed(usage, upstream, model)
         if (cost := rates.text_cost(usage)) is not None:
-            return RequestCost(cost, rates.currency, rates.source)
+            # `RequestCost(...)` takes twice as long
+            return tuple.__new__(RequestCost, (cost, rates.currency, rates.source))
         counts = counts_of(usage)
         if usage.output_tokens is None and record.finish is None and record.failure is None:
             counts["output"] = 0  # an operation without text, for example embeddings
@@ -120,9 +123,10 @@ class PriceList:
             begin = (row.valid_from for row, _ in self._stored if row.valid_from > now)
             self._until = min(((now // QUARTER + 1) * QUARTER, *begin))
         key = (upstream, model)
-        if key not in self._found:
-            self._found[key] = self._find(upstream, model, now)
-        return self._found[key]
+        rates = self._found.get(key, UNSET)
+        if rates is UNSET:
+            rates = self._found[key] = self._find(upstream, model, now)
+        return rates
 
     def _find(self, upstream: str, model: str, now: float) -> Rates | None:
         for stored, rates in self._stored:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from xenoglot.store.ledger.rows import COLUMNS, FIRST_FAILED_STATUS, HOUR, RequestRow
-from xenoglot.store.ledger.tables import COUNTS, ENDED
+from xenoglot.store.ledger.rows import COLUMNS, FIRST_FAILED_STATUS, RequestRow
+from xenoglot.store.ledger.tables import ENDED
 from xenoglot.store.ledger.tag_usage import TAG, tag_usage
+from xenoglot.store.ledger.usage_sums import KEYS, SUMS, summed
 from xenoglot.store.queries import RowStatement, Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from xenoglot.model.json import JSON
+    from xenoglot.store.ledger.usage_sums import RowValues, SumKey
     from xenoglot.store.queries import Row, Steps, Value
 
-KEYS: Final = ("hour", "tenant", "key", "model", "upstream", "dialect", "currency")
-SUMS: Final = ("requests", "failures", *COUNTS, "estimated", "cost", "unpriced", "losses")
 GROUPS: Final = ("tenant", "key", "model", "upstream", "dialect", "hour", "day")
 """What usage can be grouped by."""
 
@@ -31,9 +30,6 @@ CHECK: Final = Statement("SELECT 1 FROM request LIMIT 1")
 """Fails if the store cannot be used."""
 
 _HOUR_COLUMNS: Final = (*KEYS, *SUMS)
-_COUNTED: Final = slice(COLUMNS.index(COUNTS[0]), COLUMNS.index("cost") + 1)
-"""Where a row has its counts, whether they are estimated, and its cost, in the order of `SUMS`."""
-_names: Final = attrgetter(*KEYS[1:])
 _ADD: Final = (
     f"INSERT INTO usage_hour ({', '.join(_HOUR_COLUMNS)})"  # noqa: S608  constants
     f" VALUES ({', '.join(f'${place + 1}' for place in range(len(_HOUR_COLUMNS)))})"
@@ -78,8 +74,13 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
 
 def add(rows: Sequence[RequestRow]) -> Steps[None]:
     """Store requests, and add them to the sums of their hours."""
-    yield RowStatement.into("request", COLUMNS, [astuple(row) for row in rows])
-    sums = summed(rows)
+    values = [astuple(row) for row in rows]
+    yield from add_summed(values, summed(values))
+
+
+def add_summed(rows: Sequence[RowValues], sums: Mapping[SumKey, Sequence[int]]) -> Steps[None]:
+    """Store requests as tuples in the order of the columns, and add their `sums` to those of their hours."""
+    yield RowStatement.into("request", COLUMNS, rows)
     # gateways that write the same hours take the locks of a database in the same order
     yield Statement(_ADD, many=[(*key, *sums[key]) for key in sorted(sums)])
 
@@ -91,30 +92,9 @@ def known(names: Sequence[str]) -> Steps[set[str]]:
     return {str(row[0]) for row in rows}
 
 
-def summed(rows: Iterable[RequestRow]) -> dict[tuple[int, str, str, str, str, str, str], list[int]]:
-    """Return the sums of `rows` by the key of `usage_hour`."""
-    alike: dict[tuple[float, tuple[str | None, ...]], list[RequestRow]] = {}
-    for row in rows:
-        alike.setdefault((row.at // HOUR, _names(row)), []).append(row)
-    sums: dict[tuple[int, str, str, str, str, str, str], list[int]] = {}
-    for group in alike.values():
-        one = group[0]
-        names = (one.tenant or "", one.key or "", one.model or "", one.upstream or "", one.dialect or "")
-        key = (one.hour, *names, one.currency or "")
-        total = _total(group)
-        sums[key] = [sum(pair) for pair in zip(sums[key], total, strict=True)] if key in sums else total
-    return sums
-
-
-def _total(rows: Sequence[RequestRow]) -> list[int]:
-    """Return the sums of rows, a column at a time: that loop is in C."""
-    columns = zip(*[astuple(row)[_COUNTED] for row in rows], strict=True)
-    *counts, cost = (sum(filter(None, column)) for column in columns)
-    failures, unpriced = sum(row.failed for row in rows), sum(row.unpriced for row in rows)
-    return [len(rows), failures, *counts, cost, unpriced, sum(row.losses for row in rows)]
-
-
 EXPECTED: Final = f"{', '.join(GROUPS)}, {TAG}NAME"
+
+
 
 
 def is_group(name: str) -> bool:

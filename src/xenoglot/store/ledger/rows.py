@@ -51,11 +51,6 @@ class RequestRow(Struct, frozen=True, gc=False):
     tags: str | None = None
 
     @property
-    def hour(self) -> int:
-        """The beginning of its hour, in Unix seconds."""
-        return int(self.at // HOUR) * HOUR
-
-    @property
     def ended(self) -> float:
         """When it ended, in Unix seconds."""
         return self.at + self.total_ms / 1000.0
@@ -64,11 +59,6 @@ class RequestRow(Struct, frozen=True, gc=False):
     def failed(self) -> bool:
         """Whether the client got no whole answer."""
         return self.failure is not None or (self.status or 0) >= FIRST_FAILED_STATUS
-
-    @property
-    def unpriced(self) -> bool:
-        """Whether it used tokens whose price is unknown."""
-        return self.cost is None and (self.input is not None or self.output is not None)
 
 
 COLUMNS: Final = RequestRow.__struct_fields__
