@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import whereabouts
 from xenoglot.gateway.auth.keys import Principal
+from xenoglot.gateway.observability import request_log
 from xenoglot.gateway.observability.request_log import MAX_LOSSES, RequestCost, RequestLog, RequestLogger, line
 from xenoglot.gateway.routing.router import Route
 from xenoglot.model.failure import Failure
@@ -168,7 +170,23 @@ def test_request_ids_are_apart() -> None:
     observer = RequestLogger(float)
     identifiers = {observer.record("GET").request_id for _ in range(1000)}
     assert len(identifiers) == 1000
-    assert all(identifier.startswith("req_") and len(identifier) == 28 for identifier in identifiers)
+    assert all(identifier.startswith("req_") and len(identifier) == 30 for identifier in identifiers)
+
+
+def drawn_at(now: float, patch: pytest.MonkeyPatch) -> list[str]:
+    """Return all ids that are drawn together at a time."""
+    patch.setattr(request_log, "_drawn", [])
+    patch.setattr(time, "time", lambda: now)
+    return [request_log.identifier() for _ in range(request_log.IDS_AT_ONCE)]
+
+
+def test_request_ids_begin_with_the_time_so_that_an_index_grows_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        ids = [drawn_at(now, patch) for now in (1.7e9, 1.7e9 + 0.004, 1.7e9 + 60)]
+    assert max(ids[0]) < min(ids[1])
+    assert max(ids[1]) < min(ids[2])
+    unguessable = {one[-2 * request_log.RANDOM_BYTES :] for drawn in ids for one in drawn}
+    assert len(unguessable) == 3 * request_log.IDS_AT_ONCE
 
 
 def test_request_ids_of_a_process_that_forks_are_apart() -> None:
