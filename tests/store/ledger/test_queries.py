@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import asdict, replace
+from msgspec import convert
+from msgspec.structs import asdict, astuple, replace
 
 from xenoglot.store.ledger import audit, prices, queries
 from xenoglot.store.ledger.audit import Change
 from xenoglot.store.ledger.prices import StoredPrice
 from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
 from xenoglot.store.ledger.rows import RequestRow
+from xenoglot.store.ledger.tables import COUNTS
+from xenoglot.store.ledger.usage_sums import SUMS, summed
 from xenoglot.store.queries import Statement
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
+    from xenoglot.model.json import JSONObject
     from xenoglot.store.queries import Steps
     from xenoglot.store.sql import SQLStore
     from xenoglot.store.store import Store
@@ -81,12 +85,73 @@ async def test_rows_come_back_as_they_were_the_newest_first(ledger: SQLStore) ->
     assert await ledger.read(queries.requests(page)) == [BARE]
 
 
+PAGE = 7
+
+
+@pytest.mark.parametrize("name", ["key", "model", "upstream", "dialect", "tenant", "session", "trace", "all"])
+async def test_a_list_has_every_request_that_passes_its_filter(ledger: SQLStore, name: str) -> None:
+    """Few requests of many have the names, in some of the hours; pages end within hours, and some times are alike."""
+    rows = [
+        replace(
+            (FULL, BARE)[number % 3 == 0],
+            id=f"req_{number:03}",
+            at=1800.0 + 250.0 * (number // 2),
+            losses=number % 5 // 4,
+            **{} if name == "all" or number % 9 > 1 else {name: "rare"},
+        )
+        for number in range(240)
+    ]
+    await ledger.write(queries.add(rows))
+    named: JSONObject = {} if name == "all" else {name: "rare"}
+    for more in MORE:
+        which = convert({**named, **more, "limit": PAGE}, RequestFilter)
+        found: list[RequestRow] = []
+        while page := await ledger.read(queries.requests(which)):
+            found += page
+            assert len(page) == PAGE or not await ledger.read(
+                queries.requests(replace(which, before=(page[-1].at, page[-1].id)))
+            )
+            which = replace(which, before=(page[-1].at, page[-1].id))
+        assert found == [row for row in reversed(rows) if _passes(row, which)]
+
+
+MORE: tuple[JSONObject, ...] = (
+    {},
+    {"failed": True},
+    {"failed": False},
+    {"lossy": True},
+    {"status": 404},
+    {"since": 5000.0},
+    {"since": 4000.5, "until": 20_000.0, "failed": True},
+)
+
+
+def _passes(row: RequestRow, which: RequestFilter) -> bool:
+    names = ("tenant", "key", "model", "upstream", "dialect", "session", "trace", "status")
+    return (
+        which.since <= row.at < (which.until or 1e12)
+        and all(getattr(which, name) in (None, getattr(row, name)) for name in names)
+        and which.failed in (None, row.failed)
+        and (row.losses > 0 or not which.lossy)
+    )
+
+
 async def test_rows_with_different_nulls_are_written_together(ledger: SQLStore) -> None:
     rows = [
         replace(each, id=f"req_{number}", at=number) for number, each in enumerate((FULL, BARE, UNPRICED, BARE, FULL))
     ]
     await ledger.write(queries.add(rows))
     assert await ledger.read(queries.requests(RequestFilter())) == rows[::-1]
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 100])
+async def test_many_rows_are_written_as_they_are(ledger: SQLStore, count: int) -> None:
+    kinds = (FULL, BARE, UNPRICED, BARE)
+    mixed = [replace(kinds[number % len(kinds)], id=f"req_{number}", at=number) for number in range(count)]
+    alike = [replace(FULL, id=f"req_{number}", at=number) for number in range(count, 2 * count)]
+    await ledger.write(queries.add(mixed))
+    await ledger.write(queries.add(alike))
+    assert await ledger.read(queries.requests(RequestFilter(limit=1000))) == [*mixed, *alike][::-1]
 
 
 async def test_usage_is_summed_by_group_and_currency(ledger: SQLStore) -> None:
@@ -118,7 +183,9 @@ async def test_old_rows_are_deleted_and_sums_stay_longer(ledger: SQLStore) -> No
     assert await ledger.write(queries.prune(10000.0, 0.0, 9)) == 1
     assert await ledger.read(queries.requests(RequestFilter())) == [UNPRICED]
     assert sum(cast("int", row["requests"]) for row in await ledger.read(queries.usage((), UsageFilter()))) == 3
-    assert await ledger.write(queries.prune(0.0, 10000.0, 9)) == 0
+    assert await ledger.write(queries.prune(7300.0, 20000.0, 9)) == 0  # requests are found by the sums of their hours
+    assert sum(cast("int", row["requests"]) for row in await ledger.read(queries.usage((), UsageFilter()))) == 3
+    assert await ledger.write(queries.prune(14500.0, 10000.0, 9)) == 1
     assert sum(cast("int", row["requests"]) for row in await ledger.read(queries.usage((), UsageFilter()))) == 1
 
 
@@ -133,17 +200,42 @@ requests = st.builds(
     id=st.uuids().map(str),
     at=st.floats(0, 1e5),
     tenant=st.sampled_from([None, "a", "b"]),
+    model=st.sampled_from([None, "m"]),
+    status=st.sampled_from([None, 200, 404]),
+    failure=st.sampled_from([None, "upstream"]),
     input=counts,
     output=counts,
+    searches=counts,
+    estimated=st.integers(0, 1),
     cost=counts,
+    losses=st.integers(0, 3),
     currency=st.sampled_from([None, "USD"]),
 )
 
 
+def summed_one_by_one(rows: list[RequestRow]) -> dict[tuple[object, ...], list[int]]:
+    """Return the sums of rows, one row after the other."""
+    sums: dict[tuple[object, ...], list[int]] = {}
+    for row in rows:
+        names = (row.tenant, row.key, row.model, row.upstream, row.dialect, row.currency)
+        total = sums.setdefault((int(row.at // HOUR) * HOUR, *(name or "" for name in names)), [0] * len(SUMS))
+        counts = [getattr(row, name) or 0 for name in COUNTS]
+        unpriced = row.cost is None and (row.input is not None or row.output is not None)
+        values = [1, int(row.failed), *counts, row.estimated, row.cost or 0, int(unpriced), row.losses]
+        total[:] = [before + value for before, value in zip(total, values, strict=True)]
+    return sums
+
+
+@given(rows=st.lists(requests, max_size=20))
+def test_sums_are_those_of_the_rows_one_by_one(rows: list[RequestRow]) -> None:
+    assert summed([astuple(row) for row in rows]) == summed_one_by_one(rows)
+
+
 @given(rows=st.lists(requests, max_size=20), cut=st.integers(0, 20))
 def test_sums_do_not_depend_on_how_rows_are_written(rows: list[RequestRow], cut: int) -> None:
-    whole = queries.summed(rows)
-    parts = [queries.summed(rows[:cut]), queries.summed(rows[cut:])]
+    values = [astuple(row) for row in rows]
+    whole = summed(values)
+    parts = [summed(values[:cut]), summed(values[cut:])]
     for key, total in whole.items():
         found = [part[key] for part in parts if key in part]
         assert [sum(column) for column in zip(*found, strict=True)] == total

@@ -130,7 +130,7 @@ def listed(which: KeyFilter) -> Steps[list[StoredKey]]:
         rows = yield Statement("SELECT created FROM api_key WHERE id = $1", (which.after,))
         bound += (rows[0][0] if rows else 0.0, which.after)
         at, name = f"${len(bound) - 1}", f"${len(bound)}"
-        conditions.append(f"(created < {at} OR (created = {at} AND id < {name}))")
+        conditions.append(f"created <= {at} AND (created < {at} OR id < {name})")
     rows = yield Statement(
         f"{_SELECT} FROM api_key WHERE {' AND '.join(conditions)}"
         f" ORDER BY created DESC, id DESC LIMIT {max(1, min(which.limit, MOST_KEYS))}",

@@ -73,7 +73,7 @@ def entries(which: AuditFilter) -> Steps[list[AuditEntry]]:
         rows = yield Statement("SELECT at FROM audit WHERE id = $1", (which.after,))
         bound += (rows[0][0] if rows else which.since, which.after)
         at, name = f"${len(bound) - 1}", f"${len(bound)}"
-        conditions.append(f"(at < {at} OR (at = {at} AND id < {name}))")
+        conditions.append(f"at <= {at} AND (at < {at} OR id < {name})")
     rows = yield Statement(
         f"SELECT {', '.join(_COLUMNS)} FROM audit WHERE {' AND '.join(conditions)}"  # noqa: S608  constants
         f" ORDER BY at DESC, id DESC LIMIT {max(1, min(which.limit, MOST_ENTRIES))}",

@@ -247,7 +247,7 @@ def _spent(budget: Budget, bounds: PeriodBounds) -> Steps[dict[int, int]]:
     if column is not None and "*" not in budget.name:
         conditions.append(f"{column} = $2")
         values.append(budget.name)
-    name, where = column or "currency", " AND ".join(conditions)
+    name, where = f"{column or 'currency'} || ''", " AND ".join(conditions)  # no name with an index: see `usage`
     bound: list[Value] = [*values, full]
     hours = yield Statement(
         f"SELECT hour, {name}, CAST(SUM(cost) AS BIGINT) FROM usage_hour WHERE {where}"  # noqa: S608  constants

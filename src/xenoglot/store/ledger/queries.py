@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
-from xenoglot.store.ledger.rows import COLUMNS, FIRST_FAILED_STATUS, RequestRow
-from xenoglot.store.ledger.tables import ENDED
+from xenoglot.store.ledger.rows import COLUMNS, HOUR, RequestRow
+from xenoglot.store.ledger.tables import ENDED, FAILED, USUAL_STATUS
 from xenoglot.store.ledger.tag_usage import TAG, tag_usage
 from xenoglot.store.ledger.usage_sums import KEYS, SUMS, summed
 from xenoglot.store.queries import RowStatement, Statement
@@ -25,6 +25,14 @@ GROUPS: Final = ("tenant", "key", "model", "upstream", "dialect", "hour", "day")
 
 MOST_REQUESTS: Final = 1000
 """Rows of requests that one query returns."""
+
+MOST_HOURS: Final = 100
+"""Hours that one query returns."""
+
+BY_HOUR: Final = ("key", "model", "upstream", "dialect")
+"""Filters whose requests are found by the hours that have any."""
+
+NEVER: Final = 1e12
 
 CHECK: Final = Statement("SELECT 1 FROM request LIMIT 1")
 """Fails if the store cannot be used."""
@@ -119,7 +127,7 @@ def usage(
         names = {name: getattr(which, name) for name in KEYS[1:-1]}
         found = yield from tag_usage(by, which.since, which.until, names, SUMS)
         return found[offset:][:limit]
-    groups = [_DAY if name == "day" else name for name in by] + ["currency"]
+    groups = [_group(name) for name in by] + ["currency"]
     conditions, values = ["hour >= $1", "hour < $2"], [int(which.since), int(which.until)]
     bound: list[Value] = [*values]
     for name in ("tenant", "key", "model", "upstream", "dialect"):
@@ -137,16 +145,59 @@ def usage(
     return [dict(zip((*by, "currency", *SUMS), row, strict=True)) for row in rows]
 
 
+def _group(name: str) -> str:
+    """Return the expression of a group: none that has an index, whose order would be read in place of the hours."""
+    return _DAY if name == "day" else name if name == "hour" else f"{name} || ''"
+
+
 def requests(which: RequestFilter) -> Steps[list[RequestRow]]:
     """Return requests, the newest first."""
+    most = max(1, min(which.limit, MOST_REQUESTS))
+    if which.session or which.trace or all(getattr(which, name) is None for name in BY_HOUR):
+        return (yield from _newest(which, most))
+    found: list[RequestRow] = []
+    newest = min(one for one in (which.until, which.before and which.before[0], NEVER) if one is not None)
+    hour = int(newest // HOUR) * HOUR + 1
+    while hours := (yield from _hours(which, hour)):
+        for hour in hours:
+            period = replace(which, since=max(which.since, hour), until=min(which.until or NEVER, hour + HOUR))
+            found += yield from _newest(period, most - len(found))
+            if len(found) == most:
+                return found
+    return found
+
+
+def _hours(which: RequestFilter, before: float) -> Steps[list[int]]:
+    """Return hours before one that have requests with the names of a filter, the newest first; at most `MOST_HOURS`.
+
+    The requests of a model that has few would be searched for among all others: the sums of the hours know when there
+    were any.
+    """
+    conditions, bound = ["hour >= $1", "hour < $2"], [int(which.since // HOUR) * HOUR, before]
+    values: list[Value] = [*bound]
+    for name in ("tenant", *BY_HOUR):
+        wanted = getattr(which, name)
+        if wanted is not None:
+            values.append(wanted)
+            conditions.append(f"{name} = ${len(values)}")
+    conditions += ["failures > 0"] * (which.failed is True) + ["losses > 0"] * which.lossy
+    rows = yield Statement(
+        f"SELECT hour FROM usage_hour WHERE {' AND '.join(conditions)}"  # noqa: S608  constants
+        f" GROUP BY hour ORDER BY hour DESC LIMIT {MOST_HOURS}",
+        values,
+    )
+    return [int(row[0]) for row in rows]
+
+
+def _newest(which: RequestFilter, most: int) -> Steps[list[RequestRow]]:
     conditions, values = _conditions(which)
     if which.before is not None:
         values += which.before
         at, name = f"${len(values) - 1}", f"${len(values)}"
-        conditions.append(f"(at < {at} OR (at = {at} AND id < {name}))")
+        conditions.append(f"at <= {at} AND (at < {at} OR id < {name})")  # the first part alone can use an index
     rows = yield Statement(
         f"SELECT {', '.join(COLUMNS)} FROM request WHERE {' AND '.join(conditions)}"  # noqa: S608  constants
-        f" ORDER BY at DESC, id DESC LIMIT {max(1, min(which.limit, MOST_REQUESTS))}",
+        f" ORDER BY at DESC, id DESC LIMIT {most}",
         values,
     )
     return [_request(row) for row in rows]
@@ -154,7 +205,7 @@ def requests(which: RequestFilter) -> Steps[list[RequestRow]]:
 
 def ended(which: RequestFilter, after: tuple[float, str]) -> Steps[list[RequestRow]]:
     """Return requests that ended after the one with this time of its end and this id, the first to end first."""
-    conditions, values = _conditions(which)
+    conditions, values = _conditions(which, by_end=True)
     values += (*after, MOST_REQUESTS)
     end, name, most = (f"${len(values) - place}" for place in (2, 1, 0))
     rows = yield Statement(
@@ -165,8 +216,12 @@ def ended(which: RequestFilter, after: tuple[float, str]) -> Steps[list[RequestR
     return [_request(row) for row in rows]
 
 
-def _conditions(which: RequestFilter) -> tuple[list[str], list[Value]]:
-    """Return the conditions of a filter, with the values that they bind."""
+def _conditions(which: RequestFilter, *, by_end: bool = False) -> tuple[list[str], list[Value]]:
+    """Return the conditions of a filter, with the values that they bind.
+
+    With `by_end` none of them can use an index: the few requests that ended last are read by the index of their ends,
+    where all requests of a tenant are many.
+    """
     conditions: list[str] = []
     bound: list[Value] = []
     if which.since:
@@ -175,14 +230,19 @@ def _conditions(which: RequestFilter) -> tuple[list[str], list[Value]]:
     if which.until is not None:
         bound.append(which.until)
         conditions.append(f"at < ${len(bound)}")
-    for name in ("tenant", "key", "model", "upstream", "dialect", "session", "trace", "status"):
+    text, number = (" || ''", " + 0") if by_end else ("", "")
+    for name in ("tenant", "key", "model", "upstream", "dialect", "session", "trace"):
         wanted = getattr(which, name)
         if wanted is not None:
             bound.append(wanted)
-            conditions.append(f"{name} = ${len(bound)}")
+            conditions.append(f"{name}{text} = ${len(bound)}")
+    if which.status is not None:
+        bound.append(which.status)
+        conditions.append(f"status{number} = ${len(bound)}")
+        if which.status != USUAL_STATUS and not by_end:
+            conditions.append(f"status <> {USUAL_STATUS}")
     if which.failed is not None:
-        failure = f"(failure IS NOT NULL OR COALESCE(status, 0) >= {FIRST_FAILED_STATUS})"
-        conditions.append(failure if which.failed else f"NOT {failure}")
+        conditions.append(FAILED if which.failed else f"NOT {FAILED}")
     if which.lossy:
         conditions.append("losses > 0")
     return conditions or ["1 = 1"], bound
@@ -212,11 +272,14 @@ def request(name: str) -> Steps[RequestRow | None]:
 
 
 def prune(before: float, sums_before: float, most: int) -> Steps[int]:
-    """Delete at most so many requests from before a time, and the sums of hours before another; return how many."""
+    """Delete at most so many requests from before a time, and the sums of hours before another; return how many.
+
+    Sums of hours whose requests are still stored stay, for requests are found by them.
+    """
     rows = yield Statement("SELECT id FROM request WHERE at < $1 ORDER BY at LIMIT $2", (before, most))
     if rows:
         yield Statement("DELETE FROM request WHERE id = $1", many=[(row[0],) for row in rows])
-    yield Statement("DELETE FROM usage_hour WHERE hour < $1", (int(sums_before),))
+    yield Statement("DELETE FROM usage_hour WHERE hour < $1", (int(min(sums_before, before - HOUR)),))
     return len(rows)
 
 

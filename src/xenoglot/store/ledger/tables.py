@@ -26,6 +26,12 @@ answer and reports apart from it; cached tokens are in `input`, reasoning is in 
 ENDED: Final = "(at + total_ms / 1000.0)"
 """When a request ended, in Unix seconds."""
 
+FAILED: Final = "(failure IS NOT NULL OR COALESCE(status, 0) >= 400)"
+"""Whether the client got no whole answer. An index has it in these words."""
+
+USUAL_STATUS: Final = 200
+"""The status of nearly all requests, which is no help to find some of them."""
+
 _COUNT_COLUMNS: Final = ", ".join(f"{name} BIGINT" for name in COUNTS)
 _SUM_COLUMNS: Final = ", ".join(f"{name} BIGINT NOT NULL" for name in COUNTS)
 
@@ -231,3 +237,17 @@ LIMIT_TABLES: Final = (
     "CREATE INDEX limit_window_expires ON limit_window (expires)",
 )
 """Statements for the windows of limits that one gateway counts, so that they survive its restart."""
+
+SEARCH_INDEXES: Final = (
+    "CREATE INDEX request_session ON request (session, at) WHERE session IS NOT NULL",
+    "CREATE INDEX request_trace ON request (trace, at) WHERE trace IS NOT NULL",
+    f"CREATE INDEX request_status ON request (status, at) WHERE status <> {USUAL_STATUS}",
+    f"CREATE INDEX request_failed ON request (at) WHERE {FAILED}",
+    "CREATE INDEX request_lossy ON request (at) WHERE losses > 0",
+    *(
+        f"CREATE INDEX usage_hour_{name} ON usage_hour ({name}, hour)"
+        for name in ("tenant", "key", "model", "upstream", "dialect")
+    ),
+)
+"""Statements for the indexes by which requests are found. Most requests are in none of them, so they cost their writer
+next to nothing; what every request has, such as a model, is found by the hours in which the sums have it."""
