@@ -27,6 +27,9 @@ CONNECTIONS = 8
 TIMEOUT = 10.0
 """Seconds for a connection, and for a statement."""
 
+MIGRATION_TIMEOUT = 3600.0
+"""Seconds for a statement of a migration: an index of a large table takes minutes."""
+
 MIGRATION_LOCK = 0x78656E6F
 """Lock of the migrations, for gateways that start at the same time."""
 
@@ -42,7 +45,7 @@ class Postgres(SQLStore):
         self._asyncpg = asyncpg
         self._url = url
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[asyncpg.Pool[asyncpg.Record]] | None = None
 
     async def read(self, steps: Steps[T]) -> T:
         """Run statements that change nothing, in one transaction."""
@@ -63,6 +66,10 @@ class Postgres(SQLStore):
     async def aclose(self) -> None:
         """Close the connections."""
         pool, self._pool = self._pool, None
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait({self._opening})
+            self._opening = None
         if pool is not None:
             await pool.close()
 
@@ -75,31 +82,49 @@ class Postgres(SQLStore):
             raise StoreError(f"the store failed: {_error_text(error)}") from error
 
     async def _open(self) -> asyncpg.Pool[asyncpg.Record]:
-        async with self._opening:
-            if self._pool is None:
-                pool = await self._asyncpg.create_pool(
-                    self._url, min_size=1, max_size=CONNECTIONS, timeout=TIMEOUT, command_timeout=TIMEOUT
-                )
-                try:
-                    await _prepare(pool)
-                except BaseException:
-                    pool.terminate()
-                    raise
-                self._pool = pool
-            return self._pool
+        """Return the connections. A cancelled wait for them does not cancel a migration, which may take minutes."""
+        if self._pool is None:
+            if self._opening is None:
+                self._opening = asyncio.get_running_loop().create_task(self._connect())
+            opening = self._opening
+            try:
+                self._pool = await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if opening.cancelled() and not (task and task.cancelling()):
+                    raise StoreError("the store failed: it is closed") from None
+                raise
+            finally:
+                if opening.done() and self._opening is opening:
+                    self._opening = None
+        return self._pool
+
+    async def _connect(self) -> asyncpg.Pool[asyncpg.Record]:
+        pool = await self._asyncpg.create_pool(
+            self._url, min_size=1, max_size=CONNECTIONS, timeout=TIMEOUT, command_timeout=TIMEOUT
+        )
+        try:
+            await _prepare(pool)
+        except BaseException:
+            pool.terminate()
+            raise
+        return pool
 
 
 async def _prepare(pool: asyncpg.Pool[asyncpg.Record]) -> None:
     async with pool.acquire() as connection, connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
-        await _run(connection, migrate())
+        # another gateway may be making indexes of a large table
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK, timeout=MIGRATION_TIMEOUT)
+        await _run(connection, migrate(), MIGRATION_TIMEOUT)
 
 
-async def _run(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], steps: Steps[T]) -> T:
+async def _run(
+    connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], steps: Steps[T], seconds: float = TIMEOUT
+) -> T:
     try:
         statement = next(steps)
         while True:
-            rows = await _execute(connection, statement)
+            rows = await _execute(connection, statement, seconds)
             if _is_large(rows):
                 following, result = await asyncio.to_thread(_step, steps, rows)
                 if following is None:
@@ -124,19 +149,21 @@ def _step(steps: Steps[T], rows: Sequence[Row]) -> tuple[Statement | None, T | N
         return None, end.value
 
 
-async def _execute(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], statement: Statement) -> Sequence[Row]:
+async def _execute(
+    connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], statement: Statement, seconds: float
+) -> Sequence[Row]:
     if isinstance(statement, RowStatement):
         await connection.copy_records_to_table(
-            statement.table, records=statement.many or (), columns=statement.columns, timeout=TIMEOUT
+            statement.table, records=statement.many or (), columns=statement.columns, timeout=seconds
         )
         return ()
     if isinstance(statement, ThreadStatement):
         await asyncio.to_thread(statement.work)
         return ()
     if statement.many is not None:
-        await connection.executemany(statement.sql, statement.many)
+        await connection.executemany(statement.sql, statement.many, timeout=seconds)
         return ()
-    return [tuple(record) for record in await connection.fetch(statement.sql, *statement.values)]
+    return [tuple(record) for record in await connection.fetch(statement.sql, *statement.values, timeout=seconds)]
 
 
 def _nothing() -> Steps[None]:
