@@ -62,11 +62,10 @@ def test_the_table_prices_upstreams_of_a_provider_alone() -> None:
 def test_parts_with_prices_of_their_own_are_priced_by_the_table() -> None:
     """An hour's cache costs twice the input, iterations that are billed apart what others cost."""
     fields: JSONObject = {
-        "cache_creation": {"ephemeral_1h_input_tokens": 500, "ephemeral_5m_input_tokens": 0},
         "iterations": [{"type": "compaction", "input_tokens": 2000, "output_tokens": 10}],
     }
     extra = Extra(dialect="messages", fields=fields)
-    usage = Usage(input_tokens=1000, output_tokens=100, cache_read=0, cache_write=500, extra=extra)
+    usage = Usage(input_tokens=1000, output_tokens=100, cache_read=0, cache_write=500, cache_write_1h=500, extra=extra)
     found = price_list().cost(record("sold", "claude-sonnet-4-5", usage))
     assert found is not None
     assert found.amount == 500 * 3 + 500 * 6 + 1500 + 2000 * 3 + 10 * 15
@@ -106,9 +105,11 @@ def test_a_mistake_in_a_price_is_named(row: JSONObject, problem: str) -> None:
     assert problem in str(raised.value)
 
 
-def test_embeddings_cost_their_input() -> None:
+@pytest.mark.parametrize("more", [b"", b',"completion_tokens":0,"prompt_tokens_details":null'], ids=["OpenAI", "vLLM"])
+def test_embeddings_cost_their_input(more: bytes) -> None:
+    """Usage of vLLM has further fields (`UsageInfo` in its `entrypoints/openai/protocol.py`)."""
     body = b'{"object":"list","model":"e","data":[{"object":"embedding","index":0,"embedding":[0.5]}],'
-    body += b'"usage":{"prompt_tokens":2000,"total_tokens":2000}}'
+    body += b'"usage":{"prompt_tokens":2000,"total_tokens":2000' + more + b"}}"
     steps = (Respond(headers=(("content-type", "application/json"),), body=body),)
     rows: list[JSON] = [{"model": "*", "input": "0.02", "output": 0}]
     with Upstream(ScriptRule(steps=steps)) as server, DialectGateway(server, prices=rows) as running:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
 from xenoglot.codec.features.extra_usage import NO_EXTRA, ExtraUsage
 from xenoglot.codec.glob import matches
-from xenoglot.dialect_registry import get
+from xenoglot.dialect_registry import canonical, get, names
 from xenoglot.gateway.config.ledger import amount
 from xenoglot.gateway.observability.request_log import RequestCost
 from xenoglot.model.response import Usage
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.ledger import PriceSettings
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.observability.request_log import RequestLog
+    from xenoglot.model.json import JSONObject
     from xenoglot.store.ledger.prices import StoredPrice
 
 QUARTER: Final = 900
@@ -179,8 +181,15 @@ def counts_of(usage: Usage) -> dict[str, int | None]:
 def extra_of(usage: Usage) -> ExtraUsage:
     """Return the counts of usage that only its dialect knows."""
     extra = usage.extra
-    find = None if extra is None or not extra.fields else get(extra.dialect).extra_usage
+    find = None if extra is None or not extra.fields else _finder(extra.dialect)
     return NO_EXTRA if find is None or extra is None else find(extra.fields)
+
+
+@lru_cache(maxsize=64)
+def _finder(label: str) -> Callable[[JSONObject], ExtraUsage] | None:
+    """Return what finds the further counts in usage with this label; operations have labels that are no dialect."""
+    name = canonical(label)
+    return get(name).extra_usage if name in names() else None
 
 
 def _has_parts(usage: Usage) -> bool:
