@@ -210,6 +210,10 @@ class RequestLog(Struct):
         self.target = target.model
         self.substituted = target.substituted
 
+    def queued(self) -> None:
+        """Note that a record of its own, which is counted, has the answer: it is made in the background."""
+        self.model = self.backend = self.target = None
+
     def answered_from_cache(self, backend: str, target: str, age: float) -> None:
         """Note that the answer is a cached one, which `target` of a backend gave `age` seconds ago."""
         self.backend, self.target, self.cache, self.age = backend, target, "hit", int(age)

@@ -279,6 +279,7 @@ class BackgroundJobs(Struct, frozen=True):
         own.route, own.dialect, own.client, own.answer_id = record.route, record.dialect, record.client, queued.id
         own.trace_context, own.tags = record.trace_context, record.tags
         job.run(self, replace(ctx, exchange=JobExchange(exchange, dialect.framing, job), record=own))
+        record.queued()
         keeper.sweep()
         return job
 
