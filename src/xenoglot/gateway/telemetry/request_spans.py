@@ -156,7 +156,8 @@ class RequestSpans:
         return ((TRACEPARENT, parent), (TRACESTATE, state)) if state else ((TRACEPARENT, parent),)
 
     def tried(self, target: LoggedTarget, operation: str | None) -> None:
-        """Begin the span of a try."""
+        """Begin the span of a try, and end that of a call before it whose answer is a part of the request's."""
+        self._end_part()
         upstream = self._tracing.upstream(target.backend)
         doing = _operation(operation)
         attributes: dict[str, AttributeValue] = {
@@ -170,6 +171,13 @@ class RequestSpans:
         tracer, below = self._tracing.telemetry.tracer, set_span_in_context(self.server(), Context())
         span = tracer.start_span(f"{doing} {target.model}", below, SpanKind.CLIENT, attributes)
         self._client = _Try(span, self._record.clock())
+
+    def _end_part(self) -> None:
+        """End the span of a round before another. The usage of all rounds is on the last span."""
+        mine, self._client = self._client, None
+        if mine is not None and mine.span.is_recording():
+            mine.span.set_attributes(self._request_attributes(mine))
+            mine.span.end()
 
     def not_sent(self) -> None:
         """Forget the try: nothing was sent."""
