@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.client.test_error_messages import HTML, PATH, answer, error, misbehaving
 from tests.gateway.routing.test_fallback import configured
@@ -13,6 +14,8 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.dialect_registry import get
+from xenoglot.gateway.routing import dispatch
+from xenoglot.policy.target_health import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +75,31 @@ def test_the_log_says_why_each_try_failed(
     shown = answered.body + repr(answered.headers).encode()
     assert url.removeprefix("http://").encode() not in shown
     assert KEY.encode() not in shown
+
+
+@pytest.mark.parametrize(
+    ("retry", "seconds", "reason"),
+    [
+        (Retry(attempts=1, budget=0.0, budget_floor=0), 60.0, dispatch.NO_BUDGET),
+        (Retry(attempts=1), 1e-9, dispatch.TOO_LATE),
+    ],
+    ids=["budget", "deadline"],
+)
+def test_the_log_says_why_there_was_no_further_try(
+    gateway_server: Callable[..., RunningGateway],
+    access_lines: AccessLines,
+    retry: Retry,
+    seconds: float,
+    reason: str,
+) -> None:
+    config = configured(retry_deadline_seconds=seconds)
+    upstreams = {name: replace(upstream, retry=retry) for name, upstream in config.upstreams.items()}
+    with misbehaving(error(500, "on fire")) as url:
+        running = gateway_server({"a": server(url), "b": Scripted(HELLO)}, replace(config, upstreams=upstreams))
+        assert running.request("POST", PATH, CHAT).status == 500
+    line = access_lines.next()
+    assert isinstance(line, dict)
+    assert line["failed_tries"] == [f"a/one: HTTP 500 from {url}{PATH}: on fire", f"b/two: {reason}"]
 
 
 def test_the_log_says_why_a_stream_broke_off(

@@ -255,6 +255,12 @@ class RequestLog(Struct):
         if self.spans is not None:
             self.spans.failed(str(failure.status or failure.cause or failure.kind), why)
 
+    def not_tried(self, target: LoggedTarget, why: str) -> None:
+        """Note why `target` is not called again, or at all, after others failed."""
+        tries = self.failed_tries = self.failed_tries or []
+        if len(tries) < MOST_TRIES:
+            tries.append(f"{target.backend}/{target.model}: {why}")
+
     def failed(self, failure: Failure) -> None:
         """Note that there will be no (whole) answer."""
         self.failure = failure.kind

@@ -13,7 +13,7 @@ What a request holds while it is under way (its place, its tokens, its key, its 
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from xenoglot.policy.target_health import RetryBudget
 
 Answered = TypeVar("Answered")
+
+TOO_LATE: Final = "not tried: the time for further tries is over (`retry_deadline_seconds`)"
+NO_BUDGET: Final = "not tried: too many requests of the last minute had further tries (`retry.budget`)"
 
 _SPENT = frozenset({"upstream", "internal", "timeout", "overloaded"})
 _OURS = frozenset({"credentials", "forbidden"})
@@ -134,7 +137,7 @@ class Dispatch(Generic[Answered]):
             LossError: it cannot express the request, and there is no other. `WireError` alike.
         """
         for attempt in count(1):
-            if self._tries and self._begun is None and not self._worth_another():
+            if self._tries and self._begun is None and not self._may_try(route, self._budget.affords):
                 break
             try:
                 return await self._try(route, hold, last=last)
@@ -177,7 +180,7 @@ class Dispatch(Generic[Answered]):
             patience = self._left if self._tries else None  # no further try begins later
             tokens = self._demand.tokens()
             await hold.enter_target(scopes, self._demand.owner, tokens, patience=patience if last else 0.0)
-        if self._last is not None and self._tries and not self._paid():
+        if self._last is not None and self._tries and not self._may_try(route, self._budget.spend):
             raise self._last
         self._tries += 1
         self._record.tried(route)
@@ -221,14 +224,12 @@ class Dispatch(Generic[Answered]):
     def _budget(self) -> RetryBudget:
         return self._dispatcher.ward.budget(self._plan)
 
-    def _worth_another(self) -> bool:
-        """Whether there is time for one more try, and it can be afforded. It is paid when it is made."""
-        self._spent = self._left < 0 or not self._budget.affords(self._dispatcher.clock())
-        return not self._spent
-
-    def _paid(self) -> bool:
-        """Pay for one more try; return whether that could be done, and there still is time for it."""
-        self._spent = self._left < 0 or not self._budget.spend(self._dispatcher.clock())
+    def _may_try(self, route: Route, budget: Callable[[float], bool]) -> bool:
+        """Whether there is time for one more try, and `budget` allows it; the log has the reason."""
+        late = self._left < 0
+        self._spent = late or not budget(self._dispatcher.clock())
+        if self._spent:
+            self._record.not_tried(route, TOO_LATE if late else NO_BUDGET)
         return not self._spent
 
     def _judged(self, failure: Failure, hold: Reservation) -> FailureAction:
