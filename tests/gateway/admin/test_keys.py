@@ -92,6 +92,15 @@ def test_a_key_lives_from_its_creation_to_its_deletion(administered: Administere
     assert [one for one in keys if one in log.text] == []
 
 
+def test_the_budgets_of_a_key_are_deleted_with_it(administered: Administered) -> None:
+    key = made(administered, budgets=["50/month", "5/day"])
+    made(administered, budgets=["50/month"])
+    assert administered.admin("DELETE", f"/keys/{key['id']}").status_code == 200
+    deleted = administered.admin("GET", "/audit?action=budget.delete").json()["data"]
+    assert [entry["before"]["scope"] for entry in deleted] == [f"key:{key['id']}"] * 2
+    assert {entry["object"] for entry in deleted} == {f"budget:{name}" for name in key["budgets"]}
+
+
 def test_an_administrator_with_a_key_of_the_store_can_hand_out_keys(administered: Administered) -> None:
     admin = made(administered, roles=["admin"])["secret"]
     viewer = made(administered, roles=["viewer"])["secret"]

@@ -169,7 +169,7 @@ class KeyRoutes:
                 method="DELETE",
                 path="/keys/{id}",
                 handler=self.delete,
-                summary="Delete an API key, and return it as it was.",
+                summary="Delete an API key and its budgets, and return it as it was.",
                 returns=KeyInfo,
                 changes=True,
             ),
@@ -266,14 +266,14 @@ class KeyRoutes:
         return self._info(await self._write(steps, request))
 
     async def delete(self, request: AdminRequest) -> AdminResult:
-        """Delete a key.
+        """Delete a key and its budgets.
 
         Raises:
             FailureError: keys of the store are off, the store cannot be used, or there is no such key.
         """
         self._need()
         change = request.change(self._services.now())
-        return self._info(await self._write(api_keys.delete(request.variables["id"], change), request))
+        return self._info(await self._write(managed_keys.delete(request.variables["id"], change), request))
 
     async def rotate(self, request: AdminRequest) -> AdminResult:
         """Give a key another secret.

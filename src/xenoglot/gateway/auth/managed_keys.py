@@ -17,10 +17,9 @@ from xenoglot.gateway.config.limits import LimitSettings, check_limits, limits_j
 from xenoglot.gateway.config.named_keys import ID_PREFIX, NAME_EXPECTED, check_models, is_key_name
 from xenoglot.gateway.config.schema import Problems, shown
 from xenoglot.policy.limits.money_budget import Budget, budget_id, is_period
-from xenoglot.store.ledger import api_keys
+from xenoglot.store.ledger import api_keys, budgets
 from xenoglot.store.ledger.api_keys import StoredKey
 from xenoglot.store.ledger.audit import Change
-from xenoglot.store.ledger.budgets import put
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +101,7 @@ def create(new: KeyRequest, change: Change) -> tuple[str, Steps[StoredKey]]:
     key_id = f"{ID_PREFIX}{secrets.token_hex(8)}"
     secret = new_secret()
     tenant = new.tenant
-    budgets = [_budget(text, key_id) for text in new.budgets]
+    own = [_budget(text, key_id) for text in new.budgets]
     key = StoredKey(
         id=key_id,
         tenant=tenant,
@@ -112,7 +111,7 @@ def create(new: KeyRequest, change: Change) -> tuple[str, Steps[StoredKey]]:
         roles=tuple(role for role in ROLES if role in new.roles),
         models=new.models,
         limits=limits_json(new.limits),
-        budgets=tuple(budget.id for budget in budgets),
+        budgets=tuple(budget.id for budget in own),
         created=change.at,
         created_by=change.actor,
         expires=new.expires,
@@ -122,7 +121,7 @@ def create(new: KeyRequest, change: Change) -> tuple[str, Steps[StoredKey]]:
     if new.expires is not None and new.expires <= change.at:
         raise InvalidKeyError("expires: that time is past")
     _check(key.name, new.roles, new.models, new.limits)
-    return secret, _create(key, digest_of(secret).hex(), budgets, change)
+    return secret, _create(key, digest_of(secret).hex(), own, change)
 
 
 def update(reference: str, wanted: KeyUpdate, change: Change) -> Steps[StoredKey | None]:
@@ -154,10 +153,19 @@ def rotate(reference: str, change: Change, old_until: float) -> tuple[str, Steps
     return secret, api_keys.rotate(reference, digest_of(secret).hex(), secret[-SHOWN:], change, old_until)
 
 
-def _create(key: StoredKey, digest: str, budgets: Sequence[Budget], change: Change) -> Steps[StoredKey]:
+def delete(reference: str, change: Change) -> Steps[StoredKey | None]:
+    """Return the steps that delete the key with this id or name, and its budgets."""
+    key = yield from api_keys.delete(reference, change)
+    if key is not None:
+        for budget in (yield from budgets.of_scope(f"key:{key.id}")):
+            yield from budgets.delete(budget, new_change(change.at, change.actor, change.request))
+    return key
+
+
+def _create(key: StoredKey, digest: str, own: Sequence[Budget], change: Change) -> Steps[StoredKey]:
     created = yield from api_keys.create(key, digest, change)
-    for budget in budgets:
-        yield from put(budget, new_change(change.at, change.actor, change.request))
+    for budget in own:
+        yield from budgets.put(budget, new_change(change.at, change.actor, change.request))
     return created
 
 

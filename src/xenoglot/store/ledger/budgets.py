@@ -134,6 +134,12 @@ def put(budget: Budget, change: Change) -> Steps[Budget | None]:
     return before
 
 
+def of_scope(scope: str) -> Steps[list[str]]:
+    """Return the ids of the budgets of the table with this scope."""
+    rows = yield Statement("SELECT id FROM budget WHERE scope = $1 ORDER BY id", (scope,))
+    return [str(row[0]) for row in rows]
+
+
 def find(name: str) -> Steps[Budget | None]:
     """Return the budget of the table with this id; `None` if there is none."""
     rows = yield Statement(f"SELECT {', '.join(DEFINITION)} FROM budget WHERE id = $1", (name,))  # noqa: S608  as above
