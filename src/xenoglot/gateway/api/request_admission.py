@@ -181,6 +181,8 @@ class RequestAdmission:
         if not preflight:
             client = self._auth.admitted(exchange, "key" if row is None else row.policy)
             if isinstance(client, Failure):
+                if client.kind == "permission":
+                    record.client = self._auth.keyring.identified(headers)  # for the log
                 return Rejection(client)
             record.client = client
         if exchange.method != "POST" or row is None or row.raw:

@@ -118,6 +118,11 @@ class Keyring:
         return self._has_users
 
     @property
+    def has_admins(self) -> bool:
+        """Whether a key may have the role admin or viewer."""
+        return self._has_admins
+
+    @property
     def several(self) -> bool:
         """Whether there are clients whose things are not each other's."""
         return len({client.owner for client in self.clients if client.uses}) > 1
@@ -138,15 +143,33 @@ class Keyring:
         """
         if not self.needs_key(policy):
             return EVERYBODY
-        shown = {digest_of_wire(credential) for credential in credentials(headers)}
+        return self._with_role(self._client(headers), policy)
+
+    def admit_digest(self, digest: bytes, policy: Policy) -> Principal | Failure:
+        """Return the client whose key has this SHA-256 digest, or why it does not open a route of this `policy`."""
+        return self._with_role(self._client_of_digest(digest), policy)
+
+    def identified(self, headers: Sequence[tuple[str, str]]) -> Principal:
+        """Return the client whose valid key `headers` show, whatever its roles allow; `EVERYBODY` without one."""
+        client = self._client(headers)
+        return EVERYBODY if isinstance(client, Failure) else client
+
+    def _client(self, headers: Sequence[tuple[str, str]]) -> Principal | Failure:
+        found = credentials(headers)
+        shown = {digest_of_wire(credential) for credential in found}
         if len(shown) != 1:
             return AMBIGUOUS if shown else MISSING
-        digest = shown.pop()
+        return self._client_of_digest(shown.pop())
+
+    def _client_of_digest(self, digest: bytes) -> Principal | Failure:
         client: Principal | Failure | None = self._find(digest)
         if client is None and self.stored is not None:
             client = self.stored.find(digest)
-        if not isinstance(client, Principal):
-            return client or WRONG
+        return client or WRONG
+
+    def _with_role(self, client: Principal | Failure, policy: Policy) -> Principal | Failure:
+        if isinstance(client, Failure):
+            return client
         refusal = self._role_refusal(client, policy)
         return client if refusal is None else refusal
 
