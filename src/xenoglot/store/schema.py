@@ -162,6 +162,7 @@ MIGRATIONS: Final = (
     tables.KEY_TABLES,
     tables.BUDGET_TABLES,
     tables.LIMIT_TABLES,
+    tables.TENANT_TABLES,
     tables.SEARCH_INDEXES,
 )
 """Statements from each version to the next; version 0 is an empty database."""

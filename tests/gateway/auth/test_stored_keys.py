@@ -23,7 +23,7 @@ from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
     from xenoglot.gateway.auth.keys import Policy
     from xenoglot.store.ledger.api_keys import StoredKey
@@ -276,6 +276,47 @@ async def test_after_a_reload_known_keys_are_known_with_the_new_tenants(shop: Sh
     shop.broken = False
     await before.aclose()
     await after.aclose()
+
+
+async def models_at(shop: Shop, tenants: Mapping[str, Tenant], secret: str, before: StoredKeys | None = None) -> object:
+    """Return the models that a key may use at a gateway with these tenants."""
+    stored = StoredKeys(shop, tenants)
+    await stored.start()
+    if before is not None:
+        stored.inherit(before)
+    client = await admitted(Keyring(stored=stored), secret)
+    await stored.aclose()
+    assert isinstance(client, Principal)
+    return client.models
+
+
+async def test_a_tenant_that_is_removed_allows_its_keys_no_more_than_before(shop: Shop) -> None:
+    """After a restart, and after a reload; a tenant without models allows all again."""
+    all_of_ada = await shop.create(tenant="ada")
+    some = await shop.create(tenant="ada", models=("small-1", "large"))
+    before = StoredKeys(shop, TENANTS)
+    await before.start()
+    assert await models_at(shop, {}, all_of_ada) == ("small-*",)
+    assert await models_at(shop, {}, all_of_ada, before) == ("small-*",)
+    assert await models_at(shop, {"ben": Tenant(models=("x",))}, some) == ("small-1",)
+    assert await models_at(shop, {"ada": Tenant()}, all_of_ada) == ()
+    assert await models_at(shop, {}, all_of_ada) == ()
+    await before.aclose()
+
+
+async def test_a_key_of_a_removed_tenant_is_refused_while_its_models_are_unknown(shop: Shop) -> None:
+    secret = await shop.create(tenant="ada")
+    await StoredKeys(shop, TENANTS).start()
+    stored = StoredKeys(shop, {})
+    shop.broken = True
+    await stored.start()
+    with pytest.raises(FailureError):
+        await admitted(Keyring(stored=stored), secret)
+    shop.broken = False
+    client = await admitted(Keyring(stored=stored), secret)
+    assert isinstance(client, Principal)
+    assert client.models == ("small-*",)
+    await stored.aclose()
 
 
 async def test_when_keys_were_last_used_is_written_later(shop: Shop) -> None:

@@ -30,15 +30,15 @@ from xenoglot.gateway.auth.file_keys import models_of_tenant
 from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.auth.managed_keys import is_secret
 from xenoglot.gateway.config.limits import LimitSettings
+from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.model.failure import Failure
-from xenoglot.store.ledger import api_keys
+from xenoglot.store.ledger import api_keys, tenant_models
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeVar
 
-    from xenoglot.gateway.config.tenants import Tenant
     from xenoglot.store.ledger.api_keys import KeySecret, KeySnapshot, StoredKey
     from xenoglot.store.queries import Database
     from xenoglot.store.store import TimedStore
@@ -95,6 +95,9 @@ class StoredKeys:
         self._store = store
         self._database = cast("Database", store.store)
         self._tenants = tenants
+        self._removed: dict[str, Tenant] = {}
+        """Tenants that were configured once: their keys may use no more than they could."""
+        self._remembered = False
         self._secret = secrets.token_bytes(32)
         self._known: dict[bytes, _Known] = {}
         self._unknown: dict[bytes, float] = {}
@@ -108,6 +111,17 @@ class StoredKeys:
         self._watching: asyncio.Task[None] | None = None
         self._failing = False
         self._closed = False
+
+    async def start(self) -> None:
+        """Store what tenants may use, and learn what those could that are not configured any more.
+
+        While there is no store, that is done when a key is looked up in it.
+        """
+        try:
+            if self._store.store.has_history():
+                await self._remember()
+        except StoreError as error:
+            self._failed(error)
 
     def find(self, digest: bytes) -> Principal | Failure | None:
         """Return the client of a key that is known, or why it may not be used; `None` if it is not known."""
@@ -128,7 +142,16 @@ class StoredKeys:
         Raises:
             FailureError: that cannot be found out now.
         """
-        if not is_secret(credential) or self._place(digest) in self._known:
+        if is_secret(credential):
+            await self.look_up(digest)
+
+    async def look_up(self, digest: bytes) -> None:
+        """Look up the key whose secret has this SHA-256 digest, if it is not known here.
+
+        Raises:
+            FailureError: that cannot be found out now.
+        """
+        if self._place(digest) in self._known:
             return
         if self._unknown.get(self._place(digest), 0.0) > self._store.now():
             return
@@ -148,6 +171,7 @@ class StoredKeys:
         Raises:
             StoreError: the store fails, or does not answer in time.
         """
+        await self._remember()
         now = self._store.now()
         for key in await self._store.within(self._database.read(api_keys.by_owner(owner))):
             if "client" in key.roles and key.disabled is None and now < (key.expires or inf):
@@ -160,6 +184,7 @@ class StoredKeys:
         Raises:
             StoreError: the store fails, or does not answer in time.
         """
+        await self._remember()
         ids = sorted({known.key.id for known in self._known.values()})
         snapshot = await self._store.within(self._database.read(api_keys.by_ids(ids, self._version)))
         if snapshot is not None:
@@ -190,6 +215,8 @@ class StoredKeys:
 
     def inherit(self, other: StoredKeys) -> None:
         """Continue with what `other` knew of the same store."""
+        removed = other._removed | {name: tenant for name, tenant in other._tenants.items() if tenant.models}
+        self._removed |= {name: tenant for name, tenant in removed.items() if name not in self._tenants}
         self._version = other._version
         for known in other._known.values():
             self._put(known._replace(client=self._client(known.key)))
@@ -223,6 +250,7 @@ class StoredKeys:
         digests = [digest.hex() for digest in batch]
         snapshot = None
         try:
+            await self._remember()
             snapshot = await self._store.within(self._database.read(api_keys.by_digests(digests)))
             if self._version is not None and snapshot.version < self._version:
                 return 1  # overtaken by a change: once more, at once
@@ -234,6 +262,14 @@ class StoredKeys:
             self._note_unknown(batch)
         self._answer(batch, known=snapshot is not None)
         return 0 if snapshot is None else len(snapshot.secrets)
+
+    async def _remember(self) -> None:
+        if self._remembered:
+            return
+        configured = {name: tenant.models for name, tenant in self._tenants.items()}
+        found = await self._store.within(self._database.write(tenant_models.remember(configured)))
+        self._removed = {name: Tenant(models=models) for name, models in found.items()}
+        self._remembered = True
 
     def _answer(self, batch: Sequence[bytes], *, known: bool) -> None:
         for digest in batch:
@@ -271,7 +307,8 @@ class StoredKeys:
         return _Known(bytes.fromhex(secret.digest), version, expires, secret.key, self._client(secret.key))
 
     def _client(self, key: StoredKey) -> Principal:
-        tenant = self._tenants.get(key.tenant or "")
+        name = key.tenant or ""
+        tenant = self._tenants.get(name) or self._removed.get(name)
         limits = None if key.limits is None else msgspec.convert(key.limits, LimitSettings)
         return Principal(
             owner=key.owner,

@@ -117,16 +117,23 @@ async def build_gateway(
             interceptors=interceptors,
             tool_execution=execution,
         )
-        if gateway.prices is not None:
-            await asyncio.to_thread(gateway.prices.load)
-            if keeper is not None:
-                from xenoglot.gateway.ledger.stored_prices import refreshing  # noqa: PLC0415  most gateways have no prices
-
-                await stack.enter_async_context(refreshing(gateway.prices, keeper))
+        await _read_stored(gateway, stack)
         await stack.enter_async_context(reading(_load_readers(gateway, loads)))
         stack.push_async_callback(gateway.let_go_of_keys)
         stack.push_async_callback(gateway.let_go_of_batches)
         yield gateway
+
+
+async def _read_stored(gateway: Gateway, stack: AsyncExitStack) -> None:
+    """Read what the store has of tenants and prices, and prices again from time to time."""
+    if gateway.auth.stored is not None:
+        await gateway.auth.stored.start()
+    if gateway.prices is not None:
+        await asyncio.to_thread(gateway.prices.load)
+        if gateway.keeper is not None:
+            from xenoglot.gateway.ledger.stored_prices import refreshing  # noqa: PLC0415  most gateways have no prices
+
+            await stack.enter_async_context(refreshing(gateway.prices, gateway.keeper))
 
 
 def _load_readers(gateway: Gateway, transports: list[tuple[str, Transport]]) -> list[LoadReader]:

@@ -238,6 +238,16 @@ LIMIT_TABLES: Final = (
 )
 """Statements for the windows of limits that one gateway counts, so that they survive its restart."""
 
+TENANT_TABLES: Final = (
+    """
+    CREATE TABLE tenant_models (
+        tenant TEXT NOT NULL PRIMARY KEY,
+        models TEXT NOT NULL
+    )
+    """,
+)
+"""Statements for the models that configured tenants may use, which outlast their removal from a file."""
+
 SEARCH_INDEXES: Final = (
     "CREATE INDEX request_session ON request (session, at) WHERE session IS NOT NULL",
     "CREATE INDEX request_trace ON request (trace, at) WHERE trace IS NOT NULL",
