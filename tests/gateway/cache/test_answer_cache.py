@@ -199,7 +199,8 @@ CUT: tuple[Event, ...] = (
         pytest.param(CUT, {"stream": True}, id="broken-off"),
         pytest.param(TURNED, {}, id="refused-by-a-filter"),
         pytest.param(HELLO, {"store": True}, id="stored-by-the-upstream"),
-        pytest.param(HELLO, {"tools": [{"type": "web_search"}]}, id="tool-of-the-provider"),
+        pytest.param(HELLO, {"tools": [{"type": "of_one_provider"}]}, id="tool-of-one-provider"),
+        pytest.param(HELLO, {"web_search_options": {}}, id="hosted-tool"),
     ],
 )
 def test_what_is_not_cached(turn: Failure | Response | Sequence[Event], more: JSONObject) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from xenoglot.model.content import Extra, Opaque
+from xenoglot.model.hosted import HostedTool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ def is_cacheable(request: Request) -> bool:
 
     It is more if the upstream stores it, continues a stored one, or runs tools for it.
     """
-    hosted = any(isinstance(tool, Opaque) for tool in request.tools)
+    hosted = any(isinstance(tool, HostedTool | Opaque) for tool in request.tools)
     return not hosted and request.previous is None and not request.store
 
 
