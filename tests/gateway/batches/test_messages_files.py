@@ -92,6 +92,7 @@ def test_lists_in_pages(clients: tuple[anthropic.Anthropic, OpenAI]) -> None:
         ({"limit": 0}, "limit: expected 1 to 1000"),
         ({"page": "2"}, "page: expected the `next_page` of an earlier list"),
         ({"ids": [str(number) for number in range(101)]}, "ids: expected at most 100 ids, got 101"),
+        ({"ids": ["a\0"]}, "ids: expected an id: up to 256 printable ASCII characters without spaces"),
     ],
 )
 def test_lists_that_do_not_exist(
@@ -103,8 +104,8 @@ def test_lists_that_do_not_exist(
     assert body["error"]["message"] == problem
 
 
-@pytest.mark.parametrize("seconds", [59, 7_776_001])
-def test_a_lifetime_is_checked(clients: tuple[anthropic.Anthropic, OpenAI], seconds: int) -> None:
+@pytest.mark.parametrize("seconds", [59, 7_776_001, "000007776000999", "1e5", "-3600"])
+def test_a_lifetime_is_checked(clients: tuple[anthropic.Anthropic, OpenAI], seconds: Any) -> None:  # noqa: ANN401
     with pytest.raises(anthropic.BadRequestError, match="expires_in_seconds: expected 3600 to 7776000"):
         clients[0].files.upload(file=("a", b"x"), expires_in_seconds=seconds)
 

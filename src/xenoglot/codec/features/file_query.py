@@ -42,6 +42,15 @@ def id_of(query: Mapping[str, Sequence[str]], name: str) -> str | None:
         WireError: nothing can have this id.
     """
     value = last_of(query, name)
-    if value is not None and _ID.fullmatch(value) is None:
-        raise WireError(f"$.{name}", "expected an id")
+    return None if value is None else check_id(value, f"$.{name}")
+
+
+def check_id(value: str, path: str) -> str:
+    """Return an id: stores do not take every text, such as one with a null character.
+
+    Raises:
+        WireError: nothing can have this id.
+    """
+    if _ID.fullmatch(value) is None:
+        raise WireError(path, "expected an id: up to 256 printable ASCII characters without spaces")
     return value

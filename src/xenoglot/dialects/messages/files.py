@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.batch import UNTYPED, UPLOADED, FileCodec, FileListQuery, FileUpload
-from xenoglot.codec.features.file_query import id_of, page_limit
+from xenoglot.codec.features.file_query import LONGEST_NUMBER, check_id, id_of, page_limit
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.rate_limits import timestamp
 from xenoglot.errors import WireError
@@ -52,6 +52,8 @@ def decode_query(query: Mapping[str, Sequence[str]]) -> FileListQuery:
     ids = tuple(dict.fromkeys([*query.get("ids", ()), *query.get("ids[]", ())]))
     if len(ids) > MOST_IDS:
         raise WireError("$.ids", f"expected at most {MOST_IDS} ids, got {len(ids)}")
+    for name in ids:
+        check_id(name, "$.ids")
     page = id_of(query, "page")
     if page is not None and not page.startswith(PAGE):
         raise WireError("$.page", "expected the `next_page` of an earlier list")
@@ -72,9 +74,10 @@ def decode_upload(fields: Mapping[str, str]) -> FileUpload:
     value = fields.get("expires_in_seconds")
     if value is None:
         return FileUpload(purpose=UPLOADED)
-    if not (value.isascii() and value.isdecimal() and SHORTEST <= int(value[:9]) <= LONGEST):
+    number = int(value) if value.isascii() and value.isdecimal() and len(value) <= LONGEST_NUMBER else 0
+    if not SHORTEST <= number <= LONGEST:
         raise WireError("$.expires_in_seconds", f"expected {SHORTEST} to {LONGEST}")
-    return FileUpload(purpose=UPLOADED, seconds=float(value))
+    return FileUpload(purpose=UPLOADED, seconds=float(number))
 
 
 def encode_page(items: Sequence[JSONObject], has_more: bool) -> JSONObject:  # noqa: FBT001  a field of the page

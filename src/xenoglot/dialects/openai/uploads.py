@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.batch import UploadCodec, UploadCompletion, UploadRequest
+from xenoglot.codec.features.file_query import check_id
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.openai.batches import check_purpose, decode_lifetime
 from xenoglot.dialects.openai.shared import refusal
@@ -53,6 +54,7 @@ def decode_completion(body: JSON) -> UploadCompletion:
     for index, part in enumerate(parts):
         if not isinstance(part, str):
             raise expected(f"$.part_ids[{index}]", "str", part)
+        check_id(part, f"$.part_ids[{index}]")
     if not 0 < len(parts) <= MOST_PARTS or len(set(parts)) != len(parts):
         raise WireError("$.part_ids", f"expected 1 to {MOST_PARTS} ids, each once")
     if md5 is not None and _MD5.fullmatch(md5) is None:
