@@ -12,6 +12,8 @@ from xenoglot.store.files import UNFINISHED
 from xenoglot.store.records import Retention, Window
 
 if TYPE_CHECKING:
+    import pytest
+
     from xenoglot.store.store import Store
 
 FILE = StoredFile(id="file-1", owner="alice", created=100.0, name="a.jsonl", purpose="batch", size=6)
@@ -108,3 +110,33 @@ async def test_one_is_composed_of_unfinished_ones(store: Store) -> None:
     await store.files.discard("alice", "upload-1")
     assert await store.files.unfinished("part-2", 200.0) is None
     assert await store.protected_bytes("alice") == 0
+
+
+async def test_a_piece_is_stored_once(store: Store) -> None:
+    """Of two requests that write to one upload, the second is refused, and its bytes are not counted."""
+    await store.files.begin(FILE)
+    before = await store.protected_bytes("alice")
+    assert await store.files.add("alice", "file-1", 0, b"abc")
+    assert not await store.files.add("alice", "file-1", 0, b"another")
+    assert await store.files.unfinished("file-1", 200.0) == (FILE, 1, 3)
+    assert await store.protected_bytes("alice") == before + 3
+    assert await store.files.pieces("alice", "file-1", -1, 9) == [(0, b"abc")]
+
+
+async def test_parts_that_grew_meanwhile_are_not_joined(store: Store) -> None:
+    await store.files.begin(replace(FILE, id="part-1"))
+    await store.files.add("alice", "part-1", 0, b"abc")
+    assert not await store.files.compose(replace(FILE, size=2), ["part-1"])
+    assert await store.files.unfinished("part-1", 200.0) == (replace(FILE, id="part-1"), 1, 3)
+    assert await store.files.get("alice", "file-1", 200.0) is None
+    assert await store.files.compose(replace(FILE, size=3), ["part-1"])
+
+
+async def test_an_owner_has_a_limited_number_of_incomplete_files(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their sizes are added up for each piece that arrives."""
+    monkeypatch.setattr("xenoglot.store.files.MOST_UNFINISHED", 2)
+    begun = [await store.files.begin(replace(FILE, id=f"file-{number}")) for number in range(3)]
+    assert begun == [True, True, False]
+    assert await store.files.begin(replace(FILE, owner="bob"))
+    assert await store.files.finish(replace(FILE, id="file-0"))
+    assert await store.files.begin(replace(FILE, id="file-2"))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 UNFINISHED = 3_600.0
 
+MOST_UNFINISHED = 10_000
+"""Incomplete files of one owner: their sizes are added up for each piece."""
+
 _decode = msgspec.json.Decoder(StoredFile).decode
 
 
@@ -40,12 +43,12 @@ class Files:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, file: StoredFile) -> None:
-        """Store the metadata of a file before its bytes."""
-        await self._database.write(_put(file, ready=False))
+    async def begin(self, file: StoredFile) -> bool:
+        """Store the metadata of a file before its bytes; return whether its owner could have one more."""
+        return await self._database.write(_begin(file))
 
     async def add(self, owner: str, name: str, number: int, piece: bytes) -> bool:
-        """Store one more piece; return whether the file still exists."""
+        """Store the piece `number`; return whether the file is still being uploaded and had no such piece."""
         return await self._database.write(_add(owner, name, number, piece))
 
     async def finish(self, file: StoredFile) -> bool:
@@ -69,9 +72,9 @@ class Files:
         return await self._database.read(_unfinished(name, now))
 
     async def compose(self, file: StoredFile, parts: Sequence[str]) -> bool:
-        """Store a complete file of the pieces of unfinished `parts` of its owner; return whether all of them existed.
+        """Store a complete file of the pieces of unfinished `parts` of its owner, which are deleted.
 
-        The parts are deleted.
+        Return whether all parts existed and have `file.size` bytes together; else nothing is changed.
         """
         return await self._database.write(_compose(file, parts))
 
@@ -87,6 +90,14 @@ class Files:
 def put(file: StoredFile) -> Steps[None]:
     """Store a file without pieces."""
     yield from _put(file, ready=True)
+
+
+def _begin(file: StoredFile) -> Steps[bool]:
+    rows = yield Statement("SELECT COUNT(*) FROM file WHERE owner = $1 AND ready = 0", (file.owner,))
+    if int(rows[0][0]) >= MOST_UNFINISHED:
+        return False
+    yield from _put(file, ready=False)
+    return True
 
 
 def _put(file: StoredFile, *, ready: bool) -> Steps[None]:
@@ -114,11 +125,16 @@ def _add(owner: str, name: str, number: int, piece: bytes) -> Steps[bool]:
         "UPDATE file SET size = size + $3 WHERE owner = $1 AND id = $2 AND ready = 0 RETURNING id",
         (owner, name, len(piece)),
     )
-    if rows:
-        yield Statement(
-            "INSERT INTO file_piece (owner, file, number, data) VALUES ($1, $2, $3, $4)", (owner, name, number, piece)
-        )
-    return bool(rows)
+    if not rows:
+        return False
+    added = yield Statement(
+        "INSERT INTO file_piece (owner, file, number, data) VALUES ($1, $2, $3, $4)"
+        " ON CONFLICT DO NOTHING RETURNING number",
+        (owner, name, number, piece),
+    )
+    if not added:
+        yield Statement("UPDATE file SET size = size - $3 WHERE owner = $1 AND id = $2", (owner, name, len(piece)))
+    return bool(added)
 
 
 def _finish(file: StoredFile) -> Steps[bool]:
@@ -172,24 +188,31 @@ def _pieces(owner: str, name: str, after: int, limit: int) -> Steps[list[tuple[i
 
 def _unfinished(name: str, now: float) -> Steps[PartialFile | None]:
     rows = yield Statement(
-        "SELECT body FROM file WHERE ready = 0 AND id = $1 AND created >= CAST($2 AS DOUBLE PRECISION)",
+        "SELECT body, size - LENGTH(body) FROM file"
+        " WHERE ready = 0 AND id = $1 AND created >= CAST($2 AS DOUBLE PRECISION)",
         (name, now - UNFINISHED),
     )
     if not rows:
         return None
     file = _file(rows[0])
-    counts = yield Statement(
-        "SELECT COUNT(*), COALESCE(SUM(LENGTH(data)), 0) FROM file_piece WHERE owner = $1 AND file = $2",
-        (file.owner, name),
+    last = yield Statement(
+        "SELECT COALESCE(MAX(number), -1) FROM file_piece WHERE owner = $1 AND file = $2", (file.owner, name)
     )
-    return PartialFile(file, int(counts[0][0]), int(counts[0][1]))
+    return PartialFile(file, int(last[0][0]) + 1, int(rows[0][1]))
 
 
 def _compose(file: StoredFile, parts: Sequence[str]) -> Steps[bool]:
-    for part in parts:
-        rows = yield Statement("SELECT id FROM file WHERE owner = $1 AND id = $2 AND ready = 0", (file.owner, part))
+    found = 0
+    for part in sorted(parts):  # each is locked, in one order everywhere
+        rows = yield Statement(
+            "UPDATE file SET size = size WHERE owner = $1 AND id = $2 AND ready = 0 RETURNING size - LENGTH(body)",
+            (file.owner, part),
+        )
         if not rows:
             return False
+        found += int(rows[0][0])
+    if found != file.size:
+        return False
     yield from _put(file, ready=True)
     number = 0
     for part in parts:

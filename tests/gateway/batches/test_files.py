@@ -25,7 +25,7 @@ from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import BatchSettings, KeySettings, StoreSettings
-from xenoglot.gateway.http import asgi, write_side
+from xenoglot.gateway.http import asgi_exchange, write_side
 from xenoglot.gateway.observability.access_log import ACCESS
 from xenoglot.store.sqlite import Memory
 
@@ -42,7 +42,7 @@ SMALL = config_for("scripted", batches=BatchSettings(max_bytes=1_000_000))
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read what is refused to its end, however long a busy machine takes to send it: else its sender sees no answer."""
-    for module in (asgi, write_side):
+    for module in (asgi_exchange, write_side):
         monkeypatch.setattr(module, "LINGER_SECONDS", TIMEOUT)
 
 

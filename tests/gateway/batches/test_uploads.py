@@ -3,51 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import openai
 import pytest
-from msgspec.structs import replace
 
-from tests.gateway.running_gateway import config_for, run_gateway
-from tests.gateway.scripted_backends import HELLO
-from tests.gateway.stored.test_intake import client_of
-from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import BatchSettings, KeySettings
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from tests.gateway.running_gateway import RunningGateway
-
-CONFIG = replace(
-    config_for("scripted", batches=BatchSettings(max_bytes=20_000_000)),
-    keys=KeySettings(env=("CLIENTS",)),
-    secrets=Secrets({"CLIENTS": "alice bob"}),
-)
 DATA = b"%PDF-1.7 " + bytes(range(256)) * 4_000
-
-
-@pytest.fixture(scope="module")
-def running() -> Generator[RunningGateway]:
-    """A gateway with two keys."""
-    with run_gateway({"scripted": Scripted(HELLO)}, CONFIG) as gateway:
-        yield gateway
-
-
-@pytest.fixture(scope="module")
-def alice(running: RunningGateway) -> Generator[openai.OpenAI]:
-    """The SDK of OpenAI with one of the keys."""
-    with client_of(running, "alice") as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def bob(running: RunningGateway) -> Generator[openai.OpenAI]:
-    """The same with the other."""
-    with client_of(running, "bob") as client:
-        yield client
 
 
 def begin(client: openai.OpenAI, size: int = len(DATA), **more: Any) -> str:  # noqa: ANN401  as the SDK has them
@@ -113,6 +74,7 @@ def test_parts_and_uploads_of_others(alice: openai.OpenAI, bob: openai.OpenAI) -
         ({"md5": "x"}, "md5: expected 32 hexadecimal digits"),
         ({"part_ids": []}, "part_ids: expected 1 to 4096 ids, each once"),
         ({"part_ids": [1]}, "part_ids[0]: expected str, got int"),
+        ({"part_ids": ["a\0"]}, "part_ids[0]: expected an id: up to 256 printable ASCII characters without spaces"),
     ],
 )
 def test_what_cannot_be_completed(alice: openai.OpenAI, completion: dict[str, Any], problem: str) -> None:
@@ -136,3 +98,16 @@ def test_another_checksum_is_refused(alice: openai.OpenAI) -> None:
 def test_an_upload_larger_than_a_file_may_be(alice: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="bytes: expected at most 20000000"):
         alice.uploads.create(bytes=20_000_001, filename="a", mime_type="text/plain", purpose="user_data")
+
+
+def test_too_many_incomplete_uploads(alice: openai.OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = begin(alice, 3)
+    monkeypatch.setattr("xenoglot.store.files.MOST_UNFINISHED", 1)
+    for act in (
+        lambda: begin(alice, 3),
+        lambda: alice.uploads.parts.create(name, data=b"abc"),
+        lambda: alice.files.create(file=("a", b"x"), purpose="user_data"),
+    ):
+        with pytest.raises(openai.RateLimitError, match="incomplete uploads and parts: complete or cancel"):
+            act()
+    alice.uploads.cancel(name)

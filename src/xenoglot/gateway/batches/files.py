@@ -16,6 +16,7 @@ from xenoglot.gateway.http.application import BodyTooLargeError, body_pieces
 from xenoglot.gateway.media.file_content import content
 from xenoglot.gateway.store_service import OFF, StoreService
 from xenoglot.model.failure import Failure
+from xenoglot.store.files import MOST_UNFINISHED
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
@@ -34,6 +35,17 @@ PIECE: Final = 256 * 1024
 
 FORM_BYTES: Final = 64 * 1024
 """How much more than its file a form may be."""
+
+TOO_MANY: Final = Failure(
+    kind="rate_limit",
+    message=f"rate limit: you have {MOST_UNFINISHED} incomplete uploads and parts: complete or cancel some of them",
+)
+
+CHANGED: Final = Failure(
+    kind="conflict",
+    message="the upload changed meanwhile: another request writes to it, or ended it; send its requests one after the "
+    "other, and query how many bytes have arrived before you continue",
+)
 
 OK: Final = 200
 
@@ -117,7 +129,7 @@ async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
     form = read_form(asked.exchange.header("content-type") or "")
     name = FILE_PREFIX + secrets.token_hex(16)
     file = StoredFile(id=name, owner=asked.owner, created=asked.keeper.now(), name=NAMELESS, purpose="")
-    await asked.keeper.need(asked.keeper.store.files.begin(file))
+    await begin_file(asked, file)
     try:
         size = await store_form(asked, form, name)
         file = _finished(form, file, size, words)
@@ -129,6 +141,17 @@ async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
     if not there:
         raise FailureError(words.unknown(name))
     return file
+
+
+async def begin_file(asked: BatchQuery, file: StoredFile) -> None:
+    """Store the metadata of a file before its bytes.
+
+    Raises:
+        FailureError: the client has too many incomplete files, or too much in the store, or it fails.
+    """
+    await asked.keeper.check_room(asked.owner, 0)
+    if not await asked.keeper.need(asked.keeper.store.files.begin(file)):
+        raise FailureError(TOO_MANY)
 
 
 def read_form(content_type: str, field: str = FILE) -> MultipartForm:
@@ -167,7 +190,7 @@ class PieceWriter:
 
         Raises:
             BodyTooLargeError: the file is too large.
-            FailureError: the owner has too much in the store, or it fails.
+            FailureError: the owner has too much in the store, the upload changed meanwhile, or the store fails.
         """
         self._buffer += data
         self.size += len(data)
@@ -181,14 +204,15 @@ class PieceWriter:
         """Store what is left.
 
         Raises:
-            FailureError: the owner has too much in the store, or it fails.
+            FailureError: the owner has too much in the store, the upload changed meanwhile, or the store fails.
         """
         if self._buffer:
             await self._put(bytes(self._buffer))
 
     async def _put(self, data: bytes) -> None:
         await self._keeper.check_room(self._owner, len(data))
-        await self._keeper.need(self._keeper.store.files.add(self._owner, self._name, self._number, data))
+        if not await self._keeper.need(self._keeper.store.files.add(self._owner, self._name, self._number, data)):
+            raise FailureError(CHANGED)
         self._number += 1
 
 

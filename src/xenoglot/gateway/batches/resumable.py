@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.features.batch import FILE_PREFIX
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.batches.files import PieceWriter, base_url
+from xenoglot.gateway.batches.files import CHANGED, PieceWriter, base_url, begin_file
 from xenoglot.gateway.batches.uploads import begun_file
 from xenoglot.gateway.endpoint.responses import send, send_json
 from xenoglot.gateway.http.application import body_pieces
@@ -43,8 +43,10 @@ async def serve(act: ResumableAct, asked: BatchQuery) -> None:
     if act == "start":
         await _start(asked, resumable, headers)
         return
-    found = await asked.keeper.need(asked.keeper.store.files.unfinished(asked.name, asked.keeper.now()))
-    if found is None or not asked.name.startswith(resumable.id_prefix):
+    known = asked.name.startswith(resumable.id_prefix)
+    store, now = asked.keeper.store.files, asked.keeper.now()
+    found = await asked.keeper.need(store.unfinished(asked.name, now)) if known else None
+    if found is None:
         raise FailureError(files.unknown("whose upload has ended"))
     await _go_on(asked, files, resumable, resumable.decode_step(headers), found)
 
@@ -53,8 +55,7 @@ async def _start(asked: BatchQuery, resumable: ResumableCodec, headers: dict[str
     data = await asked.bodies.read(asked.exchange)
     request = resumable.decode_start(headers, await asked.bodies.json(data) if data.strip() else {})
     upload = begun_file(request, resumable.id_prefix, asked.owner, asked.keeper.now(), asked.settings.max_bytes)
-    await asked.keeper.check_room(asked.owner, 0)
-    await asked.keeper.need(asked.keeper.store.files.begin(upload))
+    await begin_file(asked, upload)
     url = f"{base_url(asked)}{asked.exchange.path.rstrip('/')}/{upload.id}"
     await send_json(asked.ctx, {}, more=resumable.started(url))
 
@@ -77,7 +78,7 @@ async def _go_on(
         return
     if upload.size not in (0, received):
         raise WireError("$", f"{received} bytes arrived, and the upload was started for {upload.size}")
-    file = await _finished(asked, files, upload, received)
+    file = await _finished(asked, upload, received)
     shown = resumable.show(files.show(file, base_url(asked)))
     await send_json(asked.ctx, shown, more=resumable.progress(received, "final"))
     asked.keeper.sweep(file.size)
@@ -88,7 +89,8 @@ async def _receive(asked: BatchQuery, step: UploadStep, found: PartialFile) -> i
     if step.offset > found.size:
         raise WireError("$", f"the offset is {step.offset}, and {found.size} bytes have arrived")
     most, skipped = asked.settings.max_bytes, found.size - step.offset
-    writer = PieceWriter(asked.keeper, found.file.owner, found.file.id, most, found.pieces, found.size)
+    longest = found.file.size or most
+    writer = PieceWriter(asked.keeper, found.file.owner, found.file.id, longest, found.pieces, found.size)
     async with aclosing(body_pieces(asked.exchange, most)) as pieces:
         async for data in pieces:
             new = data[skipped:]
@@ -98,8 +100,8 @@ async def _receive(asked: BatchQuery, step: UploadStep, found: PartialFile) -> i
     return writer.size
 
 
-async def _finished(asked: BatchQuery, files: FileCodec, upload: StoredFile, size: int) -> StoredFile:
+async def _finished(asked: BatchQuery, upload: StoredFile, size: int) -> StoredFile:
     file = replace(upload, id=FILE_PREFIX + secrets.token_hex(16), size=size, created=asked.keeper.now())
     if not await asked.keeper.need(asked.keeper.store.files.compose(file, [upload.id])):
-        raise FailureError(files.unknown("whose upload has ended"))
+        raise FailureError(CHANGED)
     return file

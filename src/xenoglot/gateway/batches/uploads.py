@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.features.batch import FILE_PREFIX, StoredFile
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.batches.files import base_url, read_form, store_form
+from xenoglot.gateway.batches.files import CHANGED, base_url, begin_file, read_form, store_form
 from xenoglot.gateway.batches.queries import bare, media_type
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.store_service import OFF
@@ -52,8 +52,7 @@ async def serve(act: UploadAct, asked: BatchQuery) -> None:
 async def _create(asked: BatchQuery, uploads: UploadCodec) -> None:
     request = uploads.decode(await asked.bodies.json(await asked.bodies.read(asked.exchange)))
     upload = begun_file(request, uploads.id_prefix, asked.owner, asked.keeper.now(), asked.settings.max_bytes)
-    await asked.keeper.check_room(asked.owner, 0)
-    await asked.keeper.need(asked.keeper.store.files.begin(upload))
+    await begin_file(asked, upload)
     await send_json(asked.ctx, uploads.show(upload, "pending", None))
 
 
@@ -101,7 +100,7 @@ async def _add_part(asked: BatchQuery, uploads: UploadCodec) -> None:
     form = read_form(asked.exchange.header("content-type") or "", uploads.part_field)
     name = uploads.part_prefix + secrets.token_hex(16)
     part = StoredFile(id=name, owner=asked.owner, created=asked.keeper.now(), name="", purpose=upload.id)
-    await asked.keeper.need(store.begin(part))
+    await begin_file(asked, part)
     try:
         await store_form(asked, form, name)
         form.check()
@@ -127,7 +126,7 @@ async def _complete(asked: BatchQuery, files: FileCodec, uploads: UploadCodec) -
         raise WireError("$.md5", "the checksum of the parts is another")
     file = replace(upload, id=FILE_PREFIX + secrets.token_hex(16))
     if not await keeper.need(keeper.store.files.compose(file, wanted.parts)):
-        raise FailureError(uploads.unknown(upload.id))
+        raise FailureError(CHANGED)
     await _discard(asked, upload)
     await send_json(asked.ctx, uploads.show(upload, "completed", files.show(file, base_url(asked))))
     keeper.sweep(file.size)
