@@ -125,7 +125,7 @@ def decode_step(headers: Mapping[str, str]) -> UploadStep:
         cancels="cancel" in commands,
         queries=not uploads,
         ends="finalize" in commands,
-        offset=_number(headers.get(OFFSET, "0"), OFFSET) if uploads else 0,
+        offset=_number(headers.get(OFFSET, ""), OFFSET) if uploads else 0,
     )
 
 
