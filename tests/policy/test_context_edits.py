@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from xenoglot.errors import WireError
 from xenoglot.model.content import CompactedHistory, Part, Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.context import AppliedEdit, ClearThinking, ClearToolUses, Compact, ContextManagement
 from xenoglot.model.request import Message, Request, Sampling, Thinking, Tool
@@ -11,8 +12,12 @@ from xenoglot.policy.context_edits import (
     CLEARED,
     COMPACT_TOKENS,
     INSTRUCTIONS,
+    MOST_EDITS,
+    NO_COST,
     SUMMARY_TOKENS,
+    CompactionCost,
     compacted,
+    compaction_cost,
     compaction_due,
     compaction_now,
     edited,
@@ -175,3 +180,49 @@ def test_the_last_turn_stays_after_the_summary(request_: Request, tail: int) -> 
     summary = CompactedHistory(text="s")
     shorter = compacted(request_, summary)
     assert shorter.messages == (request_.messages[0], turn("assistant", summary), *request_.messages[-tail:])
+
+
+@pytest.mark.parametrize(
+    ("edits", "cost"),
+    [
+        pytest.param((), NO_COST, id="no-edits"),
+        pytest.param((ClearThinking(),), NO_COST, id="nothing-to-compact"),
+        pytest.param((Compact(trigger_tokens=101),), NO_COST, id="not-due"),
+        pytest.param((Compact(trigger_tokens=100),), CompactionCost(100, SUMMARY_TOKENS), id="due"),
+        pytest.param((Compact(),), NO_COST, id="usual-trigger"),
+        pytest.param((Compact(now=True),), CompactionCost(0, SUMMARY_TOKENS), id="now"),
+    ],
+)
+def test_what_a_compaction_costs_at_most(edits: tuple[ClearThinking | Compact, ...], cost: CompactionCost) -> None:
+    """Budgets and limits reserve it: a compaction that is due is a second call."""
+    assert compaction_cost(ContextManagement(edits=edits), 100) == cost
+
+
+def test_edits_are_few_because_each_reads_the_whole_context() -> None:
+    context = ContextManagement(edits=(ClearThinking(),) * (MOST_EDITS + 1))
+    with pytest.raises(WireError) as caught:
+        edited(agent(1), context)
+    assert str(caught.value) == "$.context_management: expected at most 16 edits, got 17"
+
+
+@pytest.mark.parametrize("field", ["exclude", "inputs"])
+def test_names_of_tools_are_compared_in_linear_time(field: str) -> None:
+    """Each name of the list is hashed once, and not compared with that of each call."""
+    names = tuple(CountedName(f"tool-{number}") for number in range(1_000))
+    CountedName.compared = 0
+    edit = ClearToolUses(trigger_calls=0, keep=0, **{field: names})  # type: ignore[arg-type]
+    edited(agent(1_000), ContextManagement(edits=(edit,)))
+    assert CountedName.compared < 10_000
+
+
+class CountedName(str):
+    """A name that counts how often one is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from xenoglot.errors import WireError
 from xenoglot.model.content import CompactedHistory, Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.context import AppliedEdit, ClearThinking, ClearToolUses, Compact
 from xenoglot.model.request import Message, Request, Sampling, Tool, ToolChoice
@@ -29,6 +30,8 @@ COMPACT_TOKENS: Final = 150_000
 """Tokens of the prompt from which it is compacted, if the request sets no other number."""
 SUMMARY_TOKENS: Final = 8_192
 """Most tokens of a summary, reasoning included."""
+
+MOST_EDITS: Final = 16
 
 CLEARED: Final = "[cleared to save context]"
 """What stands for a tool result that was cleared."""
@@ -51,7 +54,13 @@ class EditResult(NamedTuple):
 
 
 def edited(request: Request, context: ContextManagement) -> EditResult:
-    """Return `request` with tool results and reasoning cleared as `context` wants it, edit by edit."""
+    """Return `request` with tool results and reasoning cleared as `context` wants it, edit by edit.
+
+    Raises:
+        WireError: there are too many edits, each of which reads the whole context.
+    """
+    if len(context.edits) > MOST_EDITS:
+        raise WireError("$.context_management", f"expected at most {MOST_EDITS} edits, got {len(context.edits)}")
     applied: list[AppliedEdit] = []
     for edit in context.edits:
         if isinstance(edit, ClearToolUses):
@@ -138,8 +147,8 @@ def _clear_tools(request: Request, edit: ClearToolUses, applied: list[AppliedEdi
         reached = len(calls) >= edit.trigger_calls
     else:
         reached = estimate(request) >= (CLEAR_TOKENS if edit.trigger_tokens is None else edit.trigger_tokens)
-    keep = KEEP_CALLS if edit.keep is None else edit.keep
-    old = {call.id: call for call in calls[: max(0, len(calls) - keep)] if call.name not in (edit.exclude or ())}
+    keep, excluded = KEEP_CALLS if edit.keep is None else edit.keep, frozenset(edit.exclude or ())
+    old = {call.id: call for call in calls[: max(0, len(calls) - keep)] if call.name not in excluded}
     if not reached or not old:
         return request
     cleared = _Cleared(old, edit)
@@ -155,7 +164,7 @@ class _Cleared:
 
     def __init__(self, old: dict[str, ToolCall], edit: ClearToolUses) -> None:
         self._old = old
-        self._inputs = edit.inputs
+        self._inputs = frozenset(edit.inputs) if isinstance(edit.inputs, tuple) else edit.inputs
         self.calls: set[str] = set()
         self.tokens = 0
 
@@ -172,7 +181,7 @@ class _Cleared:
         return after
 
     def _clears(self, name: str) -> bool:
-        return name in self._inputs if isinstance(self._inputs, tuple) else bool(self._inputs)
+        return name in self._inputs if isinstance(self._inputs, frozenset) else bool(self._inputs)
 
 
 def _clear_thinking(request: Request, keep: int | None, applied: list[AppliedEdit]) -> Request:
