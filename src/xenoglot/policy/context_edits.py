@@ -53,6 +53,16 @@ class EditResult(NamedTuple):
     applied: tuple[AppliedEdit, ...]
 
 
+class CompactionCost(NamedTuple):
+    """Tokens of the second prompt, and of the summary."""
+
+    prompt: int
+    output: int
+
+
+NO_COST: Final = CompactionCost(0, 0)
+
+
 def edited(request: Request, context: ContextManagement) -> EditResult:
     """Return `request` with tool results and reasoning cleared as `context` wants it, edit by edit.
 
@@ -77,11 +87,25 @@ def compaction_now(context: ContextManagement) -> Compact | None:
 
 def compaction_due(request: Request, context: ContextManagement) -> Compact | None:
     """Return the wish for a compaction whose number of tokens the prompt has; `None` if there is nothing to compact."""
-    wishes = [edit for edit in context.edits if isinstance(edit, Compact) and not edit.now]
+    wishes = _wishes(context)
     if not wishes or not any(message.role == "assistant" for message in request.messages):
         return None
     tokens = estimate(request)
     return next((wish for wish in wishes if tokens >= _trigger(wish)), None)
+
+
+def compaction_cost(context: ContextManagement | None, prompt: int) -> CompactionCost:
+    """Return what a compaction adds at most to a request with a prompt of so many tokens: nothing if none is due."""
+    if context is None:
+        return NO_COST
+    if compaction_now(context) is not None:
+        return CompactionCost(0, SUMMARY_TOKENS)
+    due = any(prompt >= _trigger(wish) for wish in _wishes(context))
+    return CompactionCost(prompt, SUMMARY_TOKENS) if due else NO_COST
+
+
+def _wishes(context: ContextManagement) -> list[Compact]:
+    return [edit for edit in context.edits if isinstance(edit, Compact) and not edit.now]
 
 
 def _trigger(wish: Compact) -> int:

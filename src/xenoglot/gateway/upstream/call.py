@@ -34,6 +34,7 @@ from xenoglot.model.content import HostedKind, Text
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
+from xenoglot.policy.context_edits import NO_COST, CompactionCost, compaction_cost
 from xenoglot.policy.local_answers import local_answer
 from xenoglot.policy.token_estimate import estimate
 from xenoglot.text.registry import OFF
@@ -160,7 +161,16 @@ class UpstreamCall(Struct):
 
     def tokens(self) -> int:
         """Return what the request is expected to cost."""
-        return expected_tokens(self.request, self.prompt_tokens(), self.services.dispatcher.scopes.output_tokens)
+        expected = expected_tokens(self.request, self.prompt_tokens(), self.services.dispatcher.scopes.output_tokens)
+        if self.request.context_management is None:
+            return expected
+        more = self._compaction()
+        return expected + more.prompt + more.output
+
+    def _compaction(self) -> CompactionCost:
+        """Return what a compaction adds to the request."""
+        context = self.request.context_management
+        return NO_COST if context is None else compaction_cost(context, self.prompt_tokens())
 
     async def _measure(self) -> None:
         """Estimate the prompt of a large request in a thread, where its tokens decide who answers or are limited."""
@@ -196,7 +206,9 @@ class UpstreamCall(Struct):
 
     def _costs(self) -> list[tuple[str, RequestCost | None]]:
         """Return what the request may cost at each of its targets."""
-        return route_costs(self.services, self.plan, self.prompt_tokens(), self._most_output)
+        more = self._compaction()
+        prompt = self.prompt_tokens() + more.prompt
+        return route_costs(self.services, self.plan, prompt, lambda route: self._most_output(route) + more.output)
 
     def _most_output(self, route: Route) -> int:
         """Return how many tokens the answer of a target may have."""
