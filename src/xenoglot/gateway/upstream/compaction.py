@@ -7,24 +7,33 @@ the client only allowed is left out with a loss; one that it requested is a fail
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
 from xenoglot.backends.offload import offload
 from xenoglot.backends.remote.backend import Remote
+from xenoglot.backends.wrappers.fanout import UsageSum
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.compacted_history import is_of, open_history, summary_of
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
-from xenoglot.model.content import CompactedHistory, Text
+from xenoglot.model.content import CompactedHistory, Opaque, Text
 from xenoglot.model.context import ClearThinking, ClearToolUses, ContextManagement
 from xenoglot.model.events import BlockEnded, BlockStarted, Failed, Finished, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, unfold
-from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.policy.context_edits import compacted, compaction_due, compaction_now, edited, summary_request
+from xenoglot.model.response import Candidate, Finish, Response
+from xenoglot.policy.context_edits import (
+    SUMMARY_TOKENS,
+    compacted,
+    compaction_due,
+    compaction_now,
+    edited,
+    summary_request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -37,13 +46,15 @@ if TYPE_CHECKING:
     from xenoglot.model.context import AppliedEdit, Compact
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
+    from xenoglot.model.response import Usage
 
 NO_SUMMARY = Failure(
     kind="upstream",
     message="the conversation was not compacted: the model wrote no summary; retry, or use another model",
 )
 
-_ADDED = ("input_tokens", "output_tokens", "cache_read", "cache_write", "reasoning")
+_CUT_OFF: Final = f"the summary was cut off: it had more than {SUMMARY_TOKENS} tokens, or the context was full"
+_TURN: Final = re.compile(r"\$\.messages\[([0-9]+)\]")
 
 
 def compacting(backend: Backend, services: UpstreamServices, route: Route, dialect: str) -> Backend:
@@ -103,10 +114,10 @@ class CompactionBackend:
         context = call.request.context_management
         if context is None:
             return await self._backend.answer(call)
-        request, losses = open_history(call.request, call.losses)
-        plain = replace(call, request=replace(request, context_management=None), losses=losses, body=None)
+        _note_unknown(context, call.losses)
+        plain = await offload(call.size, lambda: _plain(call))
         if (wish := compaction_now(context)) is not None:
-            summary = await self._summary(plain, wish)
+            summary = await self._summary(plain, wish, plain.losses)
             return _answered(_unfolded(summary))
         change = await offload(call.size, lambda: edited(plain.request, context))
         plain = replace(plain, request=change.request)
@@ -121,9 +132,9 @@ class CompactionBackend:
         context = call.request.context_management
         if context is None:
             return await self._backend.count(call)
-        request, losses = open_history(call.request, call.losses)
-        change = edited(replace(request, context_management=None), context)
-        return await self._backend.count(replace(call, request=change.request, losses=losses, body=None))
+        plain = await offload(call.size, lambda: _plain(call))
+        change = await offload(call.size, lambda: edited(plain.request, context))
+        return await self._backend.count(replace(plain, request=change.request))
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the backend's models."""
@@ -134,26 +145,27 @@ class CompactionBackend:
 
     async def _compacted(self, plain: Call, wish: Compact, report: Extra | None) -> Answer:
         """Return an answer that begins with a summary, to the request with it in place of old turns."""
-        quiet = replace(plain, losses=Losses(strict=plain.losses.strict))
+        losses = Losses(strict=plain.losses.strict)
         try:
-            summary = await self._summary(quiet, wish)
+            summary = await self._summary(replace(plain, losses=losses), wish, plain.losses)
         except FailureError as error:
             if error.failure is not NO_SUMMARY:
                 raise
             plain.losses.dropped("$", "context_management", "the model wrote no summary; the whole context was sent")
             return _reported(await self._backend.answer(plain), report)
+        turns = len(plain.request.messages)
+        plain.losses.extend(loss for loss in losses if _is_of_turn(loss.where, turns))
         if wish.pause:
             return _reported(_answered(_unfolded(summary)), report)
         part = _part(summary)
-        shorter, _ = open_history(compacted(_resuming(plain.request), part), Losses())
-        answer = await self._backend.answer(replace(plain, request=shorter, losses=Losses()))
+        answer = await self._backend.answer(await offload(plain.size, lambda: _shorter(plain, part)))
         return _reported(answer, report, part, summary.usage)
 
-    async def _summary(self, call: Call, wish: Compact) -> Response:
+    async def _summary(self, call: Call, wish: Compact, losses: Losses) -> Response:
         """Return the model's answer to the request for a summary, its text as one `CompactedHistory`.
 
         Raises:
-            FailureError: as the backend does, or the answer has no text.
+            FailureError: as the backend does, or the model declined, or wrote no text.
         """
         asked = replace(call, request=summary_request(call.request, wish), body=None)
         answer = await self._backend.answer(asked)
@@ -161,10 +173,13 @@ class CompactionBackend:
             said = await _folded(answer)
         finally:
             await answer.aclose()
-        content = said.candidates[0].content if said.candidates else ()
-        text = "".join(part.text for part in content if isinstance(part, Text)).strip()
-        if not text:
+        written = said.candidates[0] if said.candidates else Candidate()
+        text = "".join(part.text for part in written.content if isinstance(part, Text)).strip()
+        reason = None if written.finish is None else written.finish.reason
+        if not text or reason == "refusal":
             raise FailureError(NO_SUMMARY)
+        if reason in {"length", "context"}:
+            losses.approximated("$", "context_management", _CUT_OFF)
         candidate = Candidate(content=(CompactedHistory(text=text),), finish=Finish(reason="compaction"))
         return replace(said, candidates=(candidate,), extra=None)
 
@@ -173,8 +188,37 @@ def _resumes(request: Request) -> bool:
     return request.context_management is not None and request.context_management.resumes
 
 
-def _resuming(request: Request) -> Request:
-    return replace(request, context_management=ContextManagement(resumes=True))
+def _note_unknown(context: ContextManagement, losses: Losses) -> None:
+    """Record the wishes that only a server of the client's dialect would know."""
+    for at, edit in enumerate(context.edits):
+        where = f"$.context_management.edits[{at}]"
+        if isinstance(edit, Opaque):
+            losses.dropped(where, "edit", "the gateway, which edits the context for this model, has no such edit")
+        else:
+            losses.carry(edit.extra, where, "")
+    losses.carry(context.extra, "$.context_management", "")
+
+
+def _plain(call: Call) -> Call:
+    """Return the call with its summary opened, and without wishes."""
+    request, losses = open_history(call.request, call.losses)
+    return replace(call, request=replace(request, context_management=None), losses=losses, body=None)
+
+
+def _is_of_turn(where: str, turns: int) -> bool:
+    """Whether a path is of one of the client's own `turns`, not of what the request for a summary adds to them."""
+    found = _TURN.match(where)
+    return found is not None and int(found[1]) < turns
+
+
+def _shorter(plain: Call, part: CompactedHistory) -> Call:
+    """Return the call with the summary in place of old turns; losses keep the paths of the client's turns."""
+    resuming = replace(plain.request, context_management=ContextManagement(resumes=True))
+    request = compacted(resuming, part)
+    stood = {id(message): f"$.messages[{index}]" for index, message in enumerate(plain.request.messages)}
+    moved = {f"$.messages[{index}]": stood.get(id(message)) for index, message in enumerate(request.messages)}
+    opened, losses = open_history(request, plain.losses.moved(moved))
+    return replace(plain, request=opened, losses=losses)
 
 
 def _part(summary: Response) -> CompactedHistory:
@@ -228,6 +272,9 @@ def _reported(
 async def _changed(
     batches: AsyncIterator[Sequence[Event]], report: Extra | None, part: CompactedHistory | None, usage: Usage | None
 ) -> AsyncGenerator[Sequence[Event]]:
+    total = UsageSum()
+    if usage is not None:
+        total.put(0, usage)
     async for batch in batches:
         changed: list[Event] = []
         for event in batch:
@@ -236,7 +283,7 @@ async def _changed(
                 if part is not None:
                     changed += [BlockStarted(part=part), BlockEnded()]
             elif isinstance(event, UsageReported) and usage is not None:
-                changed.append(UsageReported(usage=_sum(event.usage, usage)))
+                changed.append(UsageReported(usage=replace(total.put(1, event.usage), extra=event.usage.extra)))
             elif isinstance(event, Finished) and report is not None:
                 changed.append(replace(event, extra=_joined(event.extra, report)))
             else:
@@ -248,13 +295,3 @@ def _joined(extra: Extra | None, report: Extra) -> Extra:
     if extra is None or extra.dialect != report.dialect:
         return report
     return replace(extra, fields=extra.fields | report.fields)
-
-
-def _sum(usage: Usage, more: Usage) -> Usage:
-    """Return the counts of both calls; what one of them does not report is that of the other."""
-    counts = {
-        name: (getattr(usage, name) or 0) + (getattr(more, name) or 0)
-        for name in _ADDED
-        if (getattr(usage, name), getattr(more, name)) != (None, None)
-    }
-    return replace(usage, **counts, total=None)
