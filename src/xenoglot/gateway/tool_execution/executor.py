@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from xenoglot.backends.local_models.load_object import load
 from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.opaque import name_of
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.gateway.tool_execution.outcome import ToolOutcome, failed, outcome_of
 from xenoglot.model.content import Image, Text
@@ -195,8 +196,14 @@ def plain_text(output: ToolOutput) -> str:
 
 
 def mcp_outcome(output: ToolOutput) -> ToolOutcome:
-    """Return the outcome of a call of an MCP tool that the model itself chose: texts and images."""
-    content = tuple(part for part in output.content if isinstance(part, (Text, Image)))
+    """Return the outcome of a call of an MCP tool that the model itself chose: texts and images.
+
+    Content of any other kind is replaced by a text about that.
+    """
+    content = tuple(
+        part if isinstance(part, (Text, Image)) else Text(text=f"[{name_of(part)} that cannot be shown]")
+        for part in output.content
+    )
     if output.is_error:
         return failed("tool_error", plain_text(output) or "the tool failed")
     return ToolOutcome(content)

@@ -9,13 +9,14 @@ are those of SearXNG (https://docs.searxng.org/dev/search_api.html), Brave
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.model.content import CodeOutput, SearchResult, Text
+from xenoglot.model.content import CodeOutput, Image, Inline, SearchResult, Text
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
@@ -32,6 +33,12 @@ _AGES: Final = ("page_age", "publishedDate", "published_date", "age", "date", "p
 MOST_RESULTS: Final = 50
 LONGEST_TITLE: Final = 500
 LONGEST_URL: Final = 2048
+LONGEST_AGE: Final = 100
+MOST_PARTS: Final = 100
+"""Parts of one result."""
+MOST_IMAGE_BYTES: Final = 8 * 1024 * 1024
+"""Base64 of all images of one result."""
+LEFT_OUT: Final = "[image left out: the images of the result are too large]"
 
 
 class ToolOutcome(Struct, frozen=True):
@@ -80,7 +87,7 @@ def _result(row: JSON) -> SearchResult | None:
         url=url,
         title=_first(row, _TITLES)[:LONGEST_TITLE] or url,
         text=_first(row, _TEXTS) or None,
-        age=_first(row, _AGES) or None,
+        age=_first(row, _AGES)[:LONGEST_AGE] or None,
     )
 
 
@@ -95,9 +102,10 @@ def is_allowed(url: str, tool: HostedTool) -> bool:
         host = (parts.hostname or "").rstrip(".")
     except ValueError:
         return False
-    if tool.allowed_domains is not None and not any(_within(host, parts.path, one) for one in tool.allowed_domains):
+    path = normpath("/" + unquote(parts.path).lstrip("/"))  # as the server of the page resolves it
+    if tool.allowed_domains is not None and not any(_within(host, path, one) for one in tool.allowed_domains):
         return False
-    return not any(_within(host, parts.path, one) for one in tool.blocked_domains or ())
+    return not any(_within(host, path, one) for one in tool.blocked_domains or ())
 
 
 def _within(host: str, path: str, domain: str) -> bool:
@@ -113,15 +121,20 @@ def outcome_of(kind: str, value: Any, tool: HostedTool, most: int) -> ToolOutcom
     if isinstance(value, ToolOutcome):
         return value
     if kind == "web_search":
-        if isinstance(value, str):
-            return ToolOutcome((Text(text=value),)) if value else ToolOutcome()
-        return ToolOutcome(search_results(value, tool, most))
+        return _search_text(value, tool) if isinstance(value, str) else ToolOutcome(search_results(value, tool, most))
     if kind == "code_execution":
         return ToolOutcome((_code_output(value),))
     if isinstance(value, Mapping):
-        title, text = _first(value, _TITLES) or None, _first(value, _TEXTS)
-        return ToolOutcome((SearchResult(url=_first(value, _URLS) or None, title=title, text=text),))
+        url, title = _first(value, _URLS)[:LONGEST_URL] or None, _first(value, _TITLES)[:LONGEST_TITLE] or None
+        return ToolOutcome((SearchResult(url=url, title=title, text=_first(value, _TEXTS)),))
     return ToolOutcome((SearchResult(text=str(value)),))
+
+
+def _search_text(text: str, tool: HostedTool) -> ToolOutcome:
+    """Return the outcome of a search whose results are one text."""
+    if text and (tool.allowed_domains is not None or tool.blocked_domains):
+        return failed("unavailable", "the search returned a text: its domains cannot be checked")
+    return ToolOutcome((Text(text=text),)) if text else ToolOutcome()
 
 
 def _code_output(value: Any) -> CodeOutput:  # noqa: ANN401  as above
@@ -136,9 +149,25 @@ def _code_output(value: Any) -> CodeOutput:  # noqa: ANN401  as above
 
 
 def shortened(outcome: ToolOutcome, most: int) -> ToolOutcome:
-    """Return an outcome with `most` bytes of text at most; each part gets its share of them."""
-    share = most // max(1, len(outcome.content))
-    return replace(outcome, content=tuple(_shortened(part, share) for part in outcome.content))
+    """Return an outcome with `most` bytes of text at most, each part with its share of them, and few images.
+
+    What is left out is replaced by a text about that.
+    """
+    content, over = outcome.content[:MOST_PARTS], len(outcome.content) - MOST_PARTS
+    share, room = most // max(1, len(content)), MOST_IMAGE_BYTES
+    parts: list[Content] = []
+    for part in content:
+        size = _image_bytes(part)
+        fits = size <= room
+        parts.append(_shortened(part, share) if fits else Text(text=LEFT_OUT))
+        room -= size if fits else 0
+    if over > 0:
+        parts.append(Text(text=f"[{over} more parts are left out]"))
+    return replace(outcome, content=tuple(parts), reason=cut(outcome.reason, most))
+
+
+def _image_bytes(part: Content) -> int:
+    return len(part.source.data) if isinstance(part, Image) and isinstance(part.source, Inline) else 0
 
 
 def _shortened(part: Content, most: int) -> Content:
