@@ -13,7 +13,8 @@ from xenoglot.backends.local_models.load_object import load
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.opaque import name_of
 from xenoglot.errors import ConfigurationError, WireError
-from xenoglot.gateway.tool_execution.outcome import ToolOutcome, failed, outcome_of
+from xenoglot.gateway.media.fetch_image import LONGEST_URL
+from xenoglot.gateway.tool_execution.outcome import ToolOutcome, failed, is_allowed, outcome_of
 from xenoglot.model.content import Image, Text
 from xenoglot.model.hosted import HostedTool
 from xenoglot.model.json import JSONObject
@@ -95,6 +96,48 @@ ARGUMENTS: Final = {"web_search": "query", "web_fetch": "url", "code_execution":
 """The argument of each function."""
 
 
+def page_url(use: ToolUse) -> str:
+    """Return the URL that a call is of, over HTTPS and without its fragment."""
+    named = use.text(ARGUMENTS["web_fetch"]).partition("#")[0]
+    return f"https://{named.removeprefix('http://')}" if named.startswith("http://") else named
+
+
+def page_problem(use: ToolUse, *, known_urls: bool) -> ToolOutcome | None:
+    """Return why a page is not fetched, whichever executor does it; `None` if it may be.
+
+    With `known_urls` the URL has to be in the context of the call.
+    """
+    url = page_url(use)
+    if not url:
+        return failed("invalid_tool_input", "`url` is required")
+    if len(url) > LONGEST_URL:
+        return failed("url_too_long", "the URL is too long")
+    if not url.lower().startswith("https://") or not is_allowed(url, use.tool):
+        return failed("url_not_allowed", "the domain is not allowed")
+    if known_urls and url.removeprefix("https://").rstrip("/") not in use.context():
+        return failed("url_not_in_prior_context", "the URL is neither in the conversation nor in results")
+    return None
+
+
+class CheckedExecutor:
+    """Checks a call before its executor runs it: the argument, and the URL of a page."""
+
+    def __init__(self, kind: str, executor: Executor, *, known_urls: bool) -> None:
+        self._kind = kind
+        self._executor = executor
+        self._known_urls = known_urls
+
+    async def run(self, use: ToolUse) -> ToolOutcome:
+        """Run a call, or return why it is not run."""
+        if not use.text(ARGUMENTS[self._kind]):
+            return failed("invalid_tool_input", f"`{ARGUMENTS[self._kind]}` is required")
+        problem = page_problem(use, known_urls=self._known_urls) if self._kind == "web_fetch" else None
+        return problem or await self._executor.run(use)
+
+    async def check(self) -> str:
+        """Return what the executor reached. `ConfigurationError` as there."""
+        return await self._executor.check()
+
 class PythonExecutor:
     """Runs a tool by the operator's function; one that is not a coroutine function runs in a thread."""
 
@@ -109,8 +152,6 @@ class PythonExecutor:
     async def run(self, use: ToolUse) -> ToolOutcome:
         """Call the function with the argument of the call."""
         argument = use.text(ARGUMENTS[self._kind])
-        if not argument:
-            return failed("invalid_tool_input", f"`{ARGUMENTS[self._kind]}` is required")
         try:
             value = await self._called(argument)
         except Exception as error:  # noqa: BLE001  of the operator's code
@@ -151,8 +192,6 @@ class McpExecutor:
     async def run(self, use: ToolUse) -> ToolOutcome:
         """Call the tool of the server."""
         argument = use.text(ARGUMENTS[self._kind])
-        if not argument:
-            return failed("invalid_tool_input", f"`{ARGUMENTS[self._kind]}` is required")
         try:
             output = await self._connections.call(self._server, self._tool, {self._argument: argument})
         except ToolError:

@@ -14,7 +14,6 @@ from xenoglot.backends.http.client import Deadlines, Transport, TransportLimits
 from xenoglot.backends.http.connect import AddressLookup
 from xenoglot.backends.http.timeouts import TransportError
 from xenoglot.gateway.media.fetch_image import (
-    LONGEST_URL,
     MOST_REDIRECTS,
     OK,
     REDIRECTS,
@@ -23,6 +22,7 @@ from xenoglot.gateway.media.fetch_image import (
     is_public,
     onward,
 )
+from xenoglot.gateway.tool_execution.executor import page_problem, page_url
 from xenoglot.gateway.tool_execution.html_text import decoded, page_text
 from xenoglot.gateway.tool_execution.outcome import ToolOutcome, failed, is_allowed
 from xenoglot.model.content import SearchResult
@@ -68,13 +68,11 @@ class PageExecutor:
 
     async def run(self, use: ToolUse) -> ToolOutcome:
         """Fetch a page."""
-        named = use.text("url").partition("#")[0]
-        url = f"https://{named.removeprefix('http://')}" if named.startswith("http://") else named
-        problem = self._problem(url, use)
+        problem = page_problem(use, known_urls=self._settings.known_urls)
         if problem is not None:
             return problem
         try:
-            return await self._page(url, use)
+            return await self._page(page_url(use), use)
         except BlockedError as error:
             return failed("url_not_allowed", str(error))
         except TransportError as error:
@@ -89,17 +87,6 @@ class PageExecutor:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
-
-    def _problem(self, url: str, use: ToolUse) -> ToolOutcome | None:
-        if not url:
-            return failed("invalid_tool_input", "`url` is required")
-        if len(url) > LONGEST_URL:
-            return failed("url_too_long", "the URL is too long")
-        if not is_allowed(url, use.tool):
-            return failed("url_not_allowed", "the domain is not allowed")
-        if self._settings.known_urls and url.removeprefix("https://").rstrip("/") not in use.context():
-            return failed("url_not_in_prior_context", "the URL is neither in the conversation nor in results")
-        return None
 
     async def _page(self, url: str, use: ToolUse) -> ToolOutcome:
         """Return the page after redirects; each URL is checked as the first was."""

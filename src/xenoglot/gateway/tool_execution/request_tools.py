@@ -138,7 +138,10 @@ class RequestTools:
         return asyncio.create_task(self._execute(self.functions[name], arguments))
 
     def context(self) -> str:
-        """Return all texts of the conversation and of results so far."""
+        """Return all texts of the conversation and of results so far, but not those that the model wrote.
+
+        A page could have it write a URL with what it knows in one turn, and fetch that in the next.
+        """
         found = [*_texts(self._request.messages)]
         found += [f"{one.url}\n{one.text or ''}" for one in self.sources]
         return "\n".join(found)
@@ -265,7 +268,8 @@ def _no_progress(_: str) -> None:
 
 def _texts(messages: Sequence[Message]) -> Iterator[str]:
     for message in messages:
-        yield from _texts_of(message.content)
+        written = message.role == "assistant"
+        yield from _texts_of([part for part in message.content if not (written and isinstance(part, Text))])
 
 
 def _texts_of(parts: Sequence[Part | SearchResult | CodeOutput]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.gateway.config.tools.settings import CodeSettings, PageSettings, SearchSettings
-from xenoglot.gateway.tool_execution.executor import McpExecutor, McpToolEntry, PythonExecutor
+from xenoglot.gateway.tool_execution.executor import CheckedExecutor, McpExecutor, McpToolEntry, PythonExecutor
 from xenoglot.gateway.tool_execution.mcp_connections import McpConnections
 from xenoglot.gateway.tool_execution.page_fetch import PageExecutor
 from xenoglot.gateway.tool_execution.request_tools import ExecutionServices, RequestTools
@@ -137,10 +137,12 @@ def _executor(
     connections: McpConnections | None,
 ) -> Executor:
     most = one.max_results if isinstance(one, SearchSettings) else 1
+    known = isinstance(one, PageSettings) and one.known_urls
     if one.executor == "python":
-        return PythonExecutor(kind, one.use or "", most)
+        return CheckedExecutor(kind, PythonExecutor(kind, one.use or "", most), known_urls=known)
     if one.executor == "mcp" and connections is not None:
-        return McpExecutor(kind, connections, McpToolEntry(one.server or "", one.tool or "", one.argument), most)
+        entry = McpToolEntry(one.server or "", one.tool or "", one.argument)
+        return CheckedExecutor(kind, McpExecutor(kind, connections, entry, most), known_urls=known)
     if isinstance(one, SearchSettings):
         key = "" if one.key_env is None else secrets[one.key_env]
         return SearchExecutor(one, key, settings.call_seconds)
