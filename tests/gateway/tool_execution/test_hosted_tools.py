@@ -18,7 +18,9 @@ from tests.gateway.running_gateway import TIMEOUT
 from tests.gateway.tool_execution.test_web_search import TWO, json_answer
 from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from tests.tools.mcp.test_tools import Http
-from xenoglot.store.ledger import queries
+from xenoglot.gateway.config.ledger import BudgetSettings
+from xenoglot.policy.limits.money_budget import BudgetUse
+from xenoglot.store.ledger import budgets, queries
 from xenoglot.store.ledger.queries import RequestFilter
 from xenoglot.store.sqlite import SQLite
 from xenoglot.testing import Hang, RequestMatcher, Respond, ScriptRule, Upstream, answers
@@ -363,6 +365,57 @@ def test_all_rounds_are_one_request_in_the_ledger(model: Upstream, search: Upstr
 
     (row,) = asyncio.run(stored())
     assert (row.input, row.output, row.tries) == (14, 6, 2)
+
+
+@pytest.mark.parametrize(("amount", "rounds"), [("0.15", 2), ("0.101", 1)], ids=["enough", "too-little"])
+def test_each_round_is_reserved(model: Upstream, search: Upstream, tmp_path: Path, amount: str, rounds: int) -> None:
+    """A round has to fit into the budget together with what those before cost; else the turn is paused."""
+    asked = {"model": "m", "max_tokens": 100, "messages": ASKED, "tools": [MESSAGES_SEARCH]}
+    budget: JSONObject = {"scope": "all", "amount": amount, "period": "total"}
+    more: JSONObject = {
+        "store": {"url": f"sqlite://{tmp_path}/state.db"},
+        "ledger": {},
+        "prices": [{"model": "m", "input": "0", "output": "1000"}],
+        "budgets": [budget],
+    }
+    before = len(model.requests)
+    with DialectGateway(model, tools=searching(search), **more) as running:
+        answer = httpx2.post(f"{running.url}/v1/messages", json=asked, timeout=TIMEOUT).json()
+    assert len(model.requests) - before == rounds
+    assert answer["stop_reason"] == ("end_turn" if rounds > 1 else "pause_turn")
+    assert [block["type"] for block in answer["content"]][:2] == ["server_tool_use", "web_search_tool_result"]
+
+    async def stored() -> BudgetUse:
+        one = BudgetSettings(**budget).budget()
+        async with aclosing(SQLite(tmp_path / "state.db")) as store:
+            return (await store.read(budgets.uses([one], 2e9)))[one.id]
+
+    assert asyncio.run(stored()) == BudgetUse(spent=rounds * 3000)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_limits_that_refuse_a_round_pause_the_turn(
+    model: Upstream,
+    search: Upstream,
+    stream: bool,  # noqa: FBT001  a case
+) -> None:
+    asked: Any = {"model": "m", "max_tokens": 100, "messages": ASKED, "tools": [MESSAGES_SEARCH]}
+    limits: JSONObject = {"limits": {"requests": ["1/1h"]}}
+    before = len(model.requests)
+    with (
+        DialectGateway(model, tools=searching(search), keys=limits) as running,
+        anthropic.Anthropic(base_url=running.url, api_key="none", timeout=TIMEOUT, max_retries=0) as client,
+    ):
+        if stream:
+            with client.messages.stream(**asked) as events:
+                message = events.get_final_message()
+        else:
+            message = client.messages.create(**asked)
+        with pytest.raises(anthropic.RateLimitError):
+            client.messages.create(**asked)
+    assert len(model.requests) - before == 1
+    assert message.stop_reason == "pause_turn"
+    assert [block.type for block in message.content] == ["server_tool_use", "web_search_tool_result"]
 
 
 def test_a_client_that_disconnects_ends_the_search(model: Upstream) -> None:

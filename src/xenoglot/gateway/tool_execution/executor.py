@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -138,8 +139,20 @@ class CheckedExecutor:
         """Return what the executor reached. `ConfigurationError` as there."""
         return await self._executor.check()
 
+    async def aclose(self) -> None:
+        """Close the executor."""
+        await self._executor.aclose()
+
+
+MOST_THREADS: Final = 8
+"""Calls of one function that run at the same time; further calls wait, within their time."""
+
+
 class PythonExecutor:
-    """Runs a tool by the operator's function; one that is not a coroutine function runs in a thread."""
+    """Runs a tool by the operator's function; one that is not a coroutine function runs in a thread.
+
+    The threads are its own: a function that hangs cannot be cancelled, and would take those of the gateway.
+    """
 
     def __init__(self, kind: str, use: str, most: int) -> None:
         self._kind = kind
@@ -148,6 +161,7 @@ class PythonExecutor:
         self._function = load(use)
         if not callable(self._function):
             raise ConfigurationError(f"tools.{kind}.use: `{use}` is not a function")
+        self._threads = ThreadPoolExecutor(MOST_THREADS, f"xenoglot-{kind}")
 
     async def run(self, use: ToolUse) -> ToolOutcome:
         """Call the function with the argument of the call."""
@@ -163,12 +177,13 @@ class PythonExecutor:
         return self._name
 
     async def aclose(self) -> None:
-        """Close nothing."""
+        """End the threads that are idle; a call that runs ends by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _called(self, argument: str) -> Any:  # noqa: ANN401  whatever the function returns
         if inspect.iscoroutinefunction(self._function):
             return await self._function(argument)
-        value = await asyncio.to_thread(self._function, argument)
+        value = await asyncio.get_running_loop().run_in_executor(self._threads, self._function, argument)
         return await value if inspect.isawaitable(value) else value
 
 
