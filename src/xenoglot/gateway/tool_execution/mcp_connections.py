@@ -7,6 +7,7 @@ connection of its own, which ends with it; else it shares the operator's.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from xenoglot.errors import ConfigurationError
@@ -29,6 +30,8 @@ class McpConnections:
         self._servers = servers
         self._seconds = seconds
         self._open: dict[str, asyncio.Task[McpSession]] = {}
+        self._calls: Counter[McpSession] = Counter()
+        """The calls that are being made on each session."""
 
     def named(self, url: str | None, label: str) -> str | None:
         """Return the name of the operator's server with this URL, without one with this label; `None` for no other."""
@@ -43,7 +46,7 @@ class McpConnections:
             ToolError: it cannot be opened.
         """
         opening = self._open.get(name)
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+        if opening is None or (opening.done() and _opened_by(opening) is None):
             opening = self._open[name] = asyncio.create_task(_opened(name, self._servers[name], self._seconds))
         return await asyncio.shield(opening)
 
@@ -75,30 +78,48 @@ class McpConnections:
     async def call(self, name: str, tool: str, arguments: JSONObject) -> ToolOutput:
         """Call a tool of a server; after a failure the next call opens a new session.
 
+        The other calls on the session continue: they may be those of other clients.
+
         Raises:
             ToolError: it failed.
         """
         session = await self.session(name)
+        self._calls[session] += 1
         try:
             return await session.call(tool, arguments, _ignore)
         except ToolError:
-            self._drop(name, session)
+            if self._is_current(name, session):
+                del self._open[name]
             raise
+        finally:
+            self._calls[session] -= 1
+            if not self._calls[session]:
+                del self._calls[session]
+                if not self._is_current(name, session):
+                    session.close()
 
     async def aclose(self) -> None:
         """Close all sessions."""
-        for opening in self._open.values():
-            if opening.done() and not opening.cancelled() and opening.exception() is None:
-                await opening.result().aclose()
-            else:
+        for session in [*self._calls]:
+            await session.aclose()
+        for opening in [*self._open.values()]:
+            opened = _opened_by(opening)
+            if opened is None:
                 opening.cancel()
+            else:
+                await opened.aclose()
         self._open.clear()
 
-    def _drop(self, name: str, session: McpSession) -> None:
+    def _is_current(self, name: str, session: McpSession) -> bool:
+        """Return whether the next call is made on this session."""
         opening = self._open.get(name)
-        if opening is not None and opening.done() and opening.result() is session:
-            del self._open[name]
-            session.close()
+        return opening is not None and _opened_by(opening) is session
+
+
+def _opened_by(opening: asyncio.Task[McpSession]) -> McpSession | None:
+    """Return the session that was opened; `None` as long as it is being opened, and where that failed."""
+    done = opening.done() and not opening.cancelled() and opening.exception() is None
+    return opening.result() if done else None
 
 
 def _ignore(_: str) -> None:
