@@ -42,6 +42,27 @@ def responses(*tools: JSONObject, **fields: JSON) -> JSONObject:
 
 
 CHAT_BODY: JSONObject = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def toolset(**selection: JSON) -> JSONObject:
+    """Return the tools of a server, of which some are selected."""
+    return {"type": "mcp_toolset", "mcp_server_name": "s", **selection}
+
+
+ON: JSONObject = {"enabled": True}
+OFF: JSONObject = {"enabled": False}
+LATER: JSONObject = {"defer_loading": True}
+SELECTIONS: tuple[tuple[JSONObject, tuple[str, ...] | None, tuple[str, ...] | None], ...] = (
+    ({"default_config": OFF, "configs": {"f": ON}}, ("f",), None),
+    ({"default_config": OFF}, (), None),
+    ({"default_config": {**OFF, **LATER}, "configs": {"f": {**ON, **LATER}, "g": LATER}}, ("f",), None),
+    ({"configs": {"f": OFF}}, None, ("f",)),
+    ({"default_config": LATER, "configs": {"f": OFF, "g": LATER}}, None, ("f",)),
+    ({"default_config": ON, "configs": {"f": OFF}}, None, ("f",)),
+    ({"default_config": LATER}, None, None),
+)
+"""Selections of tools, with the names of those that are allowed or blocked by them."""
+
 HOME: list[tuple[str, JSONObject]] = [
     (
         "messages",
@@ -90,6 +111,11 @@ HOME: list[tuple[str, JSONObject]] = [
             mcp_servers=[SERVER],
         ),
     ),
+    *(("messages", messages(toolset(**selection), mcp_servers=[SERVER])) for selection, _, _ in SELECTIONS),
+    (
+        "messages",
+        messages(mcp_servers=[{**SERVER, "tool_configuration": {"enabled": False, "allowed_tools": ["f"]}}]),
+    ),
     ("chat", {**CHAT_BODY, "web_search_options": {}}),
     ("chat", {**CHAT_BODY, "web_search_options": {"user_location": {"type": "exact"}, "x": 1}}),
     (
@@ -113,6 +139,7 @@ HOME: list[tuple[str, JSONObject]] = [
                 "require_approval": {"never": {"tool_names": ["f"]}},
             },
             {"type": "mcp", "server_label": "s", "connector_id": "c", "allowed_tools": {"read_only": True}},
+            {**MCP, "allowed_tools": {"tool_names": ["f"]}},
             {"type": "file_search", "vector_store_ids": ["vs_1"]},
             {"type": "image_generation", "size": "1024x1024"},
         ),
@@ -126,6 +153,18 @@ def test_at_home_a_tool_is_as_it_came(dialect: str, body: JSONObject) -> None:
     codec = get(dialect)
     assert codec.encode_request(codec.decode_request(body), losses, Target()) == body
     assert [*losses] == []
+
+
+@pytest.mark.parametrize(("selection", "allowed", "blocked"), SELECTIONS)
+def test_a_selection_of_tools_is_read(
+    selection: JSONObject, allowed: tuple[str, ...] | None, blocked: tuple[str, ...] | None
+) -> None:
+    """Also one that has more fields: these stay with the request, but no disabled tool is called."""
+    request = get("messages").decode_request(messages(toolset(**selection), mcp_servers=[SERVER]))
+    (tool,) = request.tools
+    assert isinstance(tool, HostedTool)
+    assert tool.server is not None
+    assert (tool.server.allowed_tools, tool.server.blocked_tools) == (allowed, blocked)
 
 
 NEAR: JSONObject = {"type": "approximate", "approximate": {"city": "Oslo", "country": "NO"}}

@@ -37,6 +37,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
         token: The bearer token to send to it.
         headers: More headers to send to it.
         allowed_tools: Its only tools that may be called. `None` is all.
+        blocked_tools: Its tools that must not be called.
         approval: Which calls need the user's consent, as the dialect writes it: `"never"`, `"always"` or an object.
         extra: Fields that only their own dialect has.
     """
@@ -50,6 +51,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     token: str | None = None
     headers: dict[str, str] | None = None
     allowed_tools: tuple[str, ...] | None = None
+    blocked_tools: tuple[str, ...] | None = None
     approval: JSON = None
     extra: Extra | None = None
 

@@ -18,7 +18,7 @@ from xenoglot.gateway.tool_execution.executor import FUNCTIONS, Executor, ToolUs
 from xenoglot.gateway.tool_execution.mcp_connections import McpConnections
 from xenoglot.gateway.tool_execution.outcome import ToolOutcome, failed, shortened
 from xenoglot.model.content import HostedResult, SearchResult, Text, ToolResult
-from xenoglot.model.hosted import HostedTool
+from xenoglot.model.hosted import HostedTool, McpServer
 from xenoglot.model.request import Tool, ToolChoice
 from xenoglot.tools.tool_output import ToolError
 
@@ -40,6 +40,15 @@ MOST_FUNCTIONS: Final = 256
 
 _SETTINGS: Final = ("location", "context_size")
 """Settings of tools that no executor takes."""
+
+_SELECTION: Final = "allowed_tools"
+"""A field that selects tools of a server; a filter that only its own dialect understands is refused."""
+
+_OWN_HEADERS: Final = frozenset(
+    {"connection", "content-length", "content-type", "expect", "host", "keep-alive", "te", "trailer", "upgrade"}
+)
+"""Headers that a request cannot set: they are those of the connection. So are all of the protocol's own."""
+_OWN_PREFIXES: Final = ("mcp-", "proxy-", "transfer-")
 
 Run: TypeAlias = Callable[[ToolUse], Awaitable[ToolOutcome]]
 
@@ -106,6 +115,9 @@ class RequestTools:
             WireError: it names an MCP server that may not be used, or cannot be.
         """
         request = self._request
+        servers = sum(isinstance(tool, HostedTool) and tool.server is not None for tool in request.tools)
+        if servers > MOST_SERVERS:
+            raise WireError("$.tools", f"found {servers} MCP servers; the gateway connects to {MOST_SERVERS} at most")
         if (request.sampling.n or 1) > 1:
             raise WireError("$.n", "with tools that the gateway runs, one answer at a time can be requested")
         taken = {tool.name for tool in request.tools if isinstance(tool, Tool)}
@@ -132,6 +144,11 @@ class RequestTools:
             for name in _SETTINGS:
                 if getattr(tool, name) is not None:
                     losses.dropped(where, name, "the gateway's tool has no such setting")
+            losses.carry(tool.extra, where, "")
+            if tool.server is not None:
+                losses.carry(tool.server.extra, where, "")
+                if tool.server.description is not None:
+                    losses.dropped(where, "description", "the model sees the descriptions of the server's tools")
 
     def start(self, name: str, arguments: str) -> asyncio.Task[ToolOutcome]:
         """Begin to execute a call."""
@@ -177,19 +194,18 @@ class RequestTools:
             raise WireError(where, problem)
         if server.approval not in (None, "never"):
             raise WireError(where, "the gateway cannot ask for approval of calls: set `require_approval` to `never`")
-        if len({one.server for one in self.functions.values()} | {server.label}) > MOST_SERVERS:
-            raise WireError(where, f"found more than {MOST_SERVERS} MCP servers")
-        headers = dict(server.headers or {})
-        if server.token is not None:
-            headers["authorization"] = f"Bearer {server.token}"
+        if tool.extra is not None and tool.extra.fields.get(_SELECTION) is not None:
+            problem = "the gateway cannot apply this selection of tools: list the names of the allowed ones"
+            raise WireError(f"{where}.{_SELECTION}", problem)
+        headers = _headers(server, where)
         try:
             session = await (connections.own(name, headers) if headers else connections.session(name))
         except ToolError:
             raise WireError(where, "the MCP server cannot be reached") from None
         if headers:
             self._sessions.append(session)
-        allowed = server.allowed_tools
-        listed = [one for one in session.tools if allowed is None or one.name in allowed]
+        allowed, blocked = server.allowed_tools, server.blocked_tools or ()
+        listed = [one for one in session.tools if (allowed is None or one.name in allowed) and one.name not in blocked]
         return [
             _mcp_function(tool, one, server.label, self._caller(name, session, one, own=bool(headers)))
             for one in listed
@@ -245,6 +261,21 @@ class RequestTools:
             return failed("unavailable", f"the tool failed: {type(error).__name__}")
         finally:
             self._seconds -= self._services.clock() - started
+
+
+def _headers(server: McpServer, where: str) -> dict[str, str]:
+    """Return the headers that a request has for a server.
+
+    Raises:
+        WireError: one of them is the connection's or the protocol's own.
+    """
+    headers = dict(server.headers or {})
+    for name in headers:
+        if name.lower() in _OWN_HEADERS or name.lower().startswith(_OWN_PREFIXES):
+            raise WireError(f"{where}.headers", f"`{name}` cannot be set: leave it out")
+    if server.token is not None:
+        headers["authorization"] = f"Bearer {server.token}"
+    return headers
 
 
 def _mcp_function(tool: HostedTool, listed: McpTool, label: str, run: Run) -> HostedFunction:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import HostedKind
-    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.json import JSONObject
     from xenoglot.model.request import RequestTool
 
 TOOLSET: Final = "mcp_toolset"
@@ -76,25 +76,37 @@ def decode_hosted_tool(reader: Reader, kind: str, does: HostedKind) -> HostedToo
 def decode_mcp_toolset(reader: Reader) -> HostedTool:
     """Return the tools of a server, of which no more is known yet than its name."""
     label = reader.need("mcp_server_name", str)
-    allowed = _take_allowed(reader)
+    allowed, blocked = _take_selection(reader)
     return HostedTool(
         kind="mcp",
-        server=McpServer(label=label, allowed_tools=allowed),
+        server=McpServer(label=label, allowed_tools=allowed, blocked_tools=blocked),
         cache=take_cache(reader),
         extra=reader.extra(NAME, type=TOOLSET),
     )
 
 
-def _take_allowed(reader: Reader) -> tuple[str, ...] | None:
-    """Take the names of the tools that are enabled where no other is."""
-    configs: JSON = reader.peek("configs")
-    if reader.peek("default_config") != {"enabled": False} or not isinstance(configs, dict):
-        return None
-    if not all(config == {"enabled": True} for config in configs.values()):
-        return None
-    reader.take("default_config", dict)
-    reader.take("configs", dict)
-    return tuple(configs)
+_ON: Final[JSONObject] = {"enabled": True}
+_OFF: Final[JSONObject] = {"enabled": False}
+
+
+def _take_selection(reader: Reader) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Return the names of the only tools that are enabled, or of those that are disabled.
+
+    A tool of `configs` without `enabled` is as `default_config` has it. Fields with more in them are not taken.
+    """
+    default, configs = reader.peek("default_config"), reader.peek("configs")
+    if not isinstance(default or {}, dict) or not isinstance(configs or {}, dict):
+        return None, None
+    chosen: JSONObject = {name: one for name, one in (configs or {}).items() if isinstance(one, dict)}
+    if (default or {}).get("enabled") is False:
+        if default == _OFF and isinstance(configs, dict) and all(one == _ON for one in configs.values()):
+            reader.take("default_config", dict)
+            reader.take("configs", dict)
+        return tuple(name for name, one in chosen.items() if one.get("enabled") is True), None
+    blocked = tuple(name for name, one in chosen.items() if one.get("enabled") is False)
+    if blocked and default is None and all(one == _OFF for one in (configs or {}).values()):
+        reader.take("configs", dict)
+    return None, blocked or None
 
 
 def with_servers(reader: Reader, tools: Sequence[RequestTool], form: JSONObject) -> tuple[RequestTool, ...]:
@@ -116,7 +128,8 @@ def with_servers(reader: Reader, tools: Sequence[RequestTool], form: JSONObject)
         if isinstance(tool, HostedTool) and server is not None and server.label in known:
             found = known.pop(server.label)
             allowed = found.allowed_tools if server.allowed_tools is None else server.allowed_tools
-            placed.append(replace(tool, server=replace(found, allowed_tools=allowed)))
+            selected = replace(found, allowed_tools=allowed, blocked_tools=server.blocked_tools)
+            placed.append(replace(tool, server=selected))
         else:
             placed.append(tool)
     bare = (
@@ -134,6 +147,10 @@ def _decode_server(reader: Reader) -> McpServer:
     if isinstance(configured, dict) and configured.keys() == {"allowed_tools"}:
         allowed = Reader(reader.take("tool_configuration", dict), reader.path).strings("allowed_tools")
         form["allowed_tools"] = True
+    elif isinstance(configured, dict) and ("allowed_tools" in configured or configured.get("enabled") is False):
+        listed = Reader(configured, reader.at("tool_configuration")).strings("allowed_tools")
+        allowed = () if configured.get("enabled") is False else listed
+        form["allowed_tools"] = "kept"
     return McpServer(
         label=label,
         url=reader.take("url", str),
@@ -152,9 +169,7 @@ def encode_hosted_tool(tool: HostedTool, where: str, losses: Losses, *, home: bo
     own: JSONObject = {"type": form.get("type", _VERSIONS.get(tool.kind, TOOLSET))}
     if tool.server is not None:
         own["mcp_server_name"] = tool.server.label
-        if tool.server.allowed_tools is not None and not form_of(tool.server.extra, NAME).get("allowed_tools"):
-            own["default_config"] = {"enabled": False}
-            own["configs"] = {name: {"enabled": True} for name in tool.server.allowed_tools}
+        own |= _selection(tool, tool.server)
     elif "name" not in form:
         own["name"] = tool.kind
     written = _WRITTEN[tool.kind]
@@ -166,6 +181,18 @@ def encode_hosted_tool(tool: HostedTool, where: str, losses: Losses, *, home: bo
         own["cache_control"] = encode_cache(tool.cache, where, losses, home=home)
     note_settings(tool, where, losses, *written)
     return with_rest(own, tool.extra, where, losses)
+
+
+def _selection(tool: HostedTool, server: McpServer) -> JSONObject:
+    """Return the fields that select tools of a server, unless those of the client are written again."""
+    rest = tool.extra.fields if tool.extra is not None and tool.extra.dialect == NAME else {}
+    if "configs" in rest or "default_config" in rest:
+        return {}
+    blocked = server.blocked_tools or ()
+    if server.allowed_tools is not None and not form_of(server.extra, NAME).get("allowed_tools"):
+        enabled = {name: _ON for name in server.allowed_tools if name not in blocked}
+        return {"default_config": _OFF, "configs": enabled}
+    return {"configs": dict.fromkeys(blocked, _OFF)} if blocked else {}
 
 
 def _domains(tool: HostedTool, where: str, losses: Losses, *, home: bool) -> JSONObject:
@@ -200,7 +227,7 @@ def encode_servers(tools: Sequence[RequestTool], form: JSONObject, losses: Losse
                 losses.dropped(where, name, "a server of MCP has no such field")
         own: JSONObject = {"type": "url", "name": server.label}
         with_said(own, url=server.url, authorization_token=server.token)
-        if form_of(server.extra, NAME).get("allowed_tools") and server.allowed_tools is not None:
+        if form_of(server.extra, NAME).get("allowed_tools") is True and server.allowed_tools is not None:
             own["tool_configuration"] = {"allowed_tools": list(server.allowed_tools)}
         servers[server.label] = with_rest(own, server.extra, where, losses)
     order = form.get(SERVERS, ())

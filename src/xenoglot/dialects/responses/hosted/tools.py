@@ -63,7 +63,7 @@ def decode_hosted_tool(reader: Reader, kind: str) -> HostedTool:
     does = TYPES[kind]
     form: JSONObject = {"type": kind}
     if does == "mcp":
-        return HostedTool(kind=does, server=_take_server(reader), extra=extra_of(reader, form))
+        return HostedTool(kind=does, server=_take_server(reader, form), extra=extra_of(reader, form))
     if reader.peek("container") == _CONTAINER:
         form["container"] = "auto"
         reader.take("container", dict)
@@ -81,20 +81,30 @@ def decode_hosted_tool(reader: Reader, kind: str) -> HostedTool:
     )
 
 
-def _take_server(reader: Reader) -> McpServer:
+def _take_server(reader: Reader, form: JSONObject) -> McpServer:
     headers = reader.peek("headers")
     plain = isinstance(headers, dict) and all(isinstance(value, str) for value in headers.values())
-    allowed = reader.peek("allowed_tools")
-    listed = isinstance(allowed, list) and all(isinstance(name, str) for name in allowed)
     return McpServer(
         label=reader.need("server_label", str),
         url=reader.take("server_url", str),
         description=reader.take("server_description", str),
         token=reader.take("authorization", str),
         headers=reader.take("headers", dict) if plain else None,
-        allowed_tools=reader.strings("allowed_tools") if listed else None,
+        allowed_tools=_take_allowed(reader, form),
         approval=reader.take_any("require_approval"),
     )
+
+
+def _take_allowed(reader: Reader, form: JSONObject) -> tuple[str, ...] | None:
+    """Take the names of a list, or of a filter by names alone (`McpAllowedToolsMcpToolFilter`)."""
+    allowed = reader.peek("allowed_tools")
+    names = allowed.get("tool_names") if isinstance(allowed, dict) and allowed.keys() == {"tool_names"} else allowed
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return None
+    if names is not allowed:
+        form["filter"] = True
+    reader.take_any("allowed_tools")
+    return tuple(names)
 
 
 def encode_hosted_tools(tools: Sequence[RequestTool], crossing: EncodeContext) -> dict[int, JSONObject]:
@@ -122,7 +132,7 @@ def _encode(tool: HostedTool, where: str, crossing: EncodeContext) -> JSONObject
     entry: JSONObject = {"type": form.get("type", _WORDS[tool.kind])}
     written: tuple[str, ...] = ()
     if tool.server is not None:
-        entry |= _server(tool.server, where, crossing, ours="type" in form)
+        entry |= _server(tool.server, where, crossing, form)
     elif tool.kind == "code_execution":
         if "container" in form or "type" not in form:
             entry["container"] = _CONTAINER
@@ -146,15 +156,18 @@ def _search(tool: HostedTool, form: JSONObject, own: JSONObject, where: str, cro
     return entry
 
 
-def _server(server: McpServer, where: str, crossing: EncodeContext, *, ours: bool) -> JSONObject:
-    said = {
+def _server(server: McpServer, where: str, crossing: EncodeContext, form: JSONObject) -> JSONObject:
+    if server.blocked_tools is not None:
+        crossing.losses.dropped(where, "blocked_tools", "the dialect has no list of disabled tools")
+    names = None if server.allowed_tools is None else [*server.allowed_tools]
+    said: JSONObject = {
         "server_url": server.url,
         "server_description": server.description,
         "authorization": server.token,
         "headers": server.headers,
-        "allowed_tools": None if server.allowed_tools is None else list(server.allowed_tools),
+        "allowed_tools": {"tool_names": names} if names is not None and "filter" in form else names,
         "require_approval": server.approval,
     }
-    if not ours:
+    if "type" not in form:
         crossing.losses.carry(server.extra, where, NAME)
     return {"server_label": server.label, **{key: value for key, value in said.items() if value is not None}}
