@@ -111,6 +111,24 @@ def test_a_budget_is_charged_to_the_micro_unit_and_refuses_in_the_end(upstream: 
     }
 
 
+def test_a_budget_reserves_the_summary_of_a_compaction_that_is_due(upstream: Upstream, tmp_path: Path) -> None:
+    """It is a second call, of 8,192 tokens at most."""
+    said: JSON = [{"role": role, "content": "Hi"} for role in ("user", "assistant", "user")]
+    asked: JSONObject = {"model": "m", "input": said, "max_output_tokens": 200}
+    later: JSON = [{"type": "compaction", "compact_threshold": 50_000}]
+    with (
+        gateway(upstream, tmp_path, total("all", "0.30")) as running,
+        openai.OpenAI(base_url=f"{running.url}/v1", api_key="key-of-ada", max_retries=0) as client,
+    ):
+        assert client.responses.create(**asked, context_management=later).output_text == "Hello."
+        for wish in (
+            {"context_management": [{"type": "compaction", "compact_threshold": 1}]},
+            {"input": [*said, {"type": "compaction_trigger"}]},
+        ):
+            with pytest.raises(openai.RateLimitError, match=r"may cost 4\.[0-9]+ USD"):
+                client.responses.create(**asked | wish)
+
+
 def test_official_sdks_read_the_refusal(upstream: Upstream, tmp_path: Path) -> None:
     with gateway(upstream, tmp_path, {"scope": "all", "amount": 0, "period": "day"}) as running:
         base, key = running.url, "key-of-ada"

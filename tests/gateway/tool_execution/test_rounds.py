@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,7 +13,9 @@ from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.config.tools.settings import HostedToolSettings, PageSettings, SearchSettings
+from xenoglot.gateway.tool_execution.history import function_history
 from xenoglot.gateway.tool_execution.outcome import ToolOutcome, failed
+from xenoglot.gateway.tool_execution.request_tools import ExecutionServices, HostedFunction, RequestTools
 from xenoglot.gateway.tool_execution.service import ToolExecution
 from xenoglot.model.content import (
     Citation,
@@ -98,11 +100,18 @@ class ScriptedCall:
         self.requests: list[Request] = []
         self.losses = Losses()
         self.closed = 0
+        self.used: list[Usage] = []
+        self.may_go_on = True
         self._answers = list(answers)
 
     def change(self, request: Request) -> None:
         """Send `request`."""
         self.request = request
+
+    async def affords(self, _: Request, used: Usage) -> bool:
+        """Note what was used."""
+        self.used.append(used)
+        return self.may_go_on
 
     async def follow_up(self, request: Request) -> EventAnswer:
         """Send `request`."""
@@ -269,6 +278,36 @@ async def test_a_history_is_divided_after_each_round() -> None:
     assert [citation.url for citation in said.citations] == [FOUND.url]
 
 
+def test_a_history_costs_as_much_as_it_is_long() -> None:
+    """The functions are looked through once, however many calls the client sends back."""
+
+    class CountedFunctions(dict[str, HostedFunction]):
+        """Functions that count how often they are looked through."""
+
+        looks = 0
+
+        def items(self) -> Any:  # noqa: ANN401  a view that has no public type
+            """Count it."""
+            self.looks += 1
+            return super().items()
+
+    async def run(_: ToolUse) -> ToolOutcome:
+        return ToolOutcome()
+
+    services = ExecutionServices(SETTINGS, {}, None, lambda _, __: None, float)
+    tools = RequestTools(services, ASKED, frozenset())
+    tool = HostedTool(kind="mcp", server=McpServer(label="docs"))
+    tools.functions = functions = CountedFunctions(
+        {f"docs__f{n}": HostedFunction(tool, Tool(name=f"docs__f{n}"), run, f"f{n}", "docs") for n in range(9)}
+    )
+    calls = tuple(HostedCall(id=f"c{n}", kind="mcp", server="docs", name=f"f{n % 9}") for n in range(100))
+    turns = tuple(Message(role="assistant", content=(call,)) for call in calls)
+    divided = function_history(turns, tools)
+    named = [part.name for message in divided for part in message.content if isinstance(part, ToolCall)]
+    assert named == [f"docs__f{n % 9}" for n in range(100)]
+    assert functions.looks == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "calls"),
     [
@@ -288,6 +327,16 @@ async def test_limits_end_the_answer_as_a_paused_turn(settings: HostedToolSettin
         last = response.candidates[0].content[-1]
         assert isinstance(last, HostedResult)
         assert last.error == "max_uses_exceeded"
+
+
+async def test_a_round_that_no_budget_affords_ends_the_answer_as_a_paused_turn() -> None:
+    call = ScriptedCall(ASKED, answer(search_call(), reason="tool_calls"))
+    call.may_go_on = False
+    folded = fold(await events_of(call, ScriptedExecutor(), SETTINGS))
+    assert isinstance(folded, Response)
+    (candidate,) = folded.candidates
+    assert [type(part).__name__ for part in candidate.content] == ["HostedCall", "HostedResult"]
+    assert (candidate.finish, len(call.requests), call.used) == (Finish(reason="pause"), 1, [USAGE])
 
 
 async def test_uses_of_the_tool_are_counted() -> None:
@@ -428,6 +477,20 @@ async def test_a_page_may_be_fetched_that_a_search_has_found() -> None:
     rounds = [answer(search_call(), reason="tool_calls"), answer(fetch, reason="tool_calls"), answer(Text(text="ok"))]
     await answered_by(*rounds, request=request, settings=settings, executor=PageReader())
     assert [str(FOUND.url) in context for context in contexts] == [False, True]
+
+
+async def test_a_url_that_the_model_wrote_is_not_known() -> None:
+    """Else a page could have it write one with what it knows, and fetch that in the next turn."""
+    result = HostedResult(call_id="c0", kind="web_search", content=(replace(FOUND, url="https://a.example/found"),))
+    turns = (
+        Message(role="user", content=(Text(text="https://a.example/user"),)),
+        Message(role="assistant", content=(result, Text(text="https://a.example/?secret"))),
+        Message(role="tool", content=(ToolResult(call_id="c1", content=(Text(text="https://a.example/tool"),)),)),
+    )
+    settings = ExecutionServices(SETTINGS, {}, None, lambda _, __: None, float)
+    context = RequestTools(settings, replace(ASKED, messages=turns), frozenset()).context()
+    known = [name for name in ("user", "found", "tool", "?secret") if f"https://a.example/{name}" in context]
+    assert known == ["user", "found", "tool"]
 
 
 async def test_mcp_servers_that_are_not_allowed_are_refused_by_the_name_of_the_setting() -> None:

@@ -49,12 +49,22 @@ _WHOSE: Final = {
 class BudgetReservation:
     """What is reserved for a request; settled once, when it is over."""
 
-    __slots__ = ("_claims", "_headers", "_service")
+    __slots__ = ("_claims", "_headers", "_more", "_service")
 
     def __init__(self, service: BudgetService, decision: BudgetDecision, outcome: BudgetOutcome) -> None:
         self._service = service
         self._claims = [(claim, outcome.bounds[claim.budget.id].bucket) for claim in decision.claims]
+        self._more: list[tuple[BudgetClaim, int]] = []
         self._headers = _headers([*(claim.budget for claim in decision.claims), *decision.exceeded], decision, outcome)
+
+    def reserved(self, claim: BudgetClaim) -> int:
+        """Return what is reserved already of the budget of `claim`."""
+        place = (claim.budget.id, claim.upstream)
+        return sum(one.amount or 0 for one, _ in (*self._claims, *self._more) if (one.budget.id, one.upstream) == place)
+
+    def extend(self, more: BudgetReservation) -> None:
+        """Add what is reserved for a further part of the request."""
+        self._more += more._claims
 
     def headers(self) -> list[tuple[str, str]]:
         """Return headers with what remains."""
@@ -62,12 +72,15 @@ class BudgetReservation:
 
     def settle(self, record: RequestLog) -> None:
         """Charge what the request cost, and give back the rest of what it reserved."""
-        claims, self._claims = self._claims, []
-        if claims:
-            self._service.change(
-                (claim.budget.id, bucket, BudgetUse(charge(claim, record), -(claim.amount or 0)))
-                for claim, bucket in claims
-            )
+        claims, more, self._claims, self._more = self._claims, self._more, [], []
+        if claims or more:
+            charged = [(claim.budget.id, bucket, _settled(claim, charge(claim, record))) for claim, bucket in claims]
+            self._service.change([*charged, *((claim.budget.id, bucket, _settled(claim)) for claim, bucket in more)])
+
+
+def _settled(claim: BudgetClaim, charged: int = 0) -> BudgetUse:
+    """Return the change of a budget in which `claim` was reserved, and so much is charged."""
+    return BudgetUse(charged, -(claim.amount or 0))
 
 
 def charge(claim: BudgetClaim, record: RequestLog) -> int:
@@ -99,11 +112,45 @@ class BudgetAdmission:
         Raises:
             FailureError: a budget refuses it.
         """
+        claims = self._claims(record, costs)
+        if not claims:
+            return None
+        decision, outcome = await self.service.reserve(BudgetRequest(claims, _upstreams(costs), not routes))
+        record.reservation = BudgetReservation(self.service, decision, outcome)
+        if decision.refused_by is not None:
+            raise FailureError(_refusal(decision.refused_by, claims, outcome))
+        return decision
+
+    async def extend(
+        self, record: RequestLog, costs: Sequence[tuple[str, RequestCost | None]]
+    ) -> BudgetDecision | None:
+        """Reserve what the whole request may cost now that it has a further part.
+
+        Raises:
+            FailureError: a budget refuses it; what was reserved before stays reserved.
+        """
+        held = record.reservation
+        if not isinstance(held, BudgetReservation):
+            return None
+        claims = [
+            claim if claim.amount is None else claim._replace(amount=max(0, claim.amount - held.reserved(claim)))
+            for claim in self._claims(record, costs)
+        ]
+        decision, outcome = await self.service.reserve(BudgetRequest(claims, _upstreams(costs), rerouted=True))
+        held.extend(BudgetReservation(self.service, decision, outcome))
+        if decision.refused_by is not None:
+            raise FailureError(_refusal(decision.refused_by, claims, outcome))
+        return decision
+
+    def _claims(self, record: RequestLog, costs: Sequence[tuple[str, RequestCost | None]]) -> list[BudgetClaim]:
+        """Return what a request may cost of each budget that concerns it.
+
+        Raises:
+            FailureError: a price is unknown, and there may be none.
+        """
         service, client = self.service, record.client
         common = service.common(client.tenant, client.key, record.model or "")
         upstreams = {name: own for name in {name for name, _ in costs} if (own := service.of_upstream(name))}
-        if not common and not upstreams:
-            return None
 
         def cost(budget: Budget, upstream: str | None) -> int | None:
             wanted = [one for name, one in costs if upstream in (None, name)]
@@ -112,13 +159,11 @@ class BudgetAdmission:
                 raise FailureError(UNPRICED)
             return max(amounts, default=None)
 
-        claims = claims_of(common, upstreams, cost)
-        request = BudgetRequest(claims, tuple(name for name, _ in costs), not routes)
-        decision, outcome = await service.reserve(request)
-        record.reservation = BudgetReservation(service, decision, outcome)
-        if decision.refused_by is not None:
-            raise FailureError(_refusal(decision.refused_by, claims, outcome))
-        return decision
+        return claims_of(common, upstreams, cost)
+
+
+def _upstreams(costs: Sequence[tuple[str, RequestCost | None]]) -> tuple[str, ...]:
+    return tuple(name for name, _ in costs)
 
 
 def _refusal(budget: Budget, claims: Sequence[BudgetClaim], outcome: BudgetOutcome) -> Failure:

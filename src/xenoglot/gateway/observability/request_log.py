@@ -349,6 +349,16 @@ class RequestBudgets(Protocol):
         """
         ...
 
+    async def extend(
+        self, record: RequestLog, costs: Sequence[tuple[str, RequestCost | None]]
+    ) -> BudgetDecision | None:
+        """Reserve what the whole request may cost now that it has a further part.
+
+        Raises:
+            FailureError: a budget refuses it; what was reserved before stays reserved.
+        """
+        ...
+
 
 class RequestSink(Protocol):
     """Stores requests that are over."""

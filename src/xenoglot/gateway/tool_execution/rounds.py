@@ -4,8 +4,8 @@ Theory of operation. In each round the model is called with functions in place o
 become calls of hosted tools in the answer, and are executed as soon as their arguments are complete, several at once.
 What follows them in the round is held back until they are done, so that each result stands after its call. Then the
 model is called again, with its own turn and the results added to the conversation. The answer ends with a round without
-such calls, with a call of one of the client's own functions, or when a limit is reached: then it ends as a turn that
-the provider paused. Usage is the sum of all rounds.
+such calls, with a call of one of the client's own functions, or when a limit is reached or a budget refuses a further
+round: then it ends as a turn that the provider paused. Usage is the sum of all rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.fold import Folder, unfold_part
 from xenoglot.model.request import Message, ToolChoice
-from xenoglot.model.response import Finish
+from xenoglot.model.response import Finish, Usage
 
 if TYPE_CHECKING:
     import asyncio
@@ -64,8 +64,15 @@ class RoundCall(Protocol):
         """Send `request` in place of the client's."""
         ...
 
-    async def follow_up(self, request: Request) -> Answer:
-        """Send the request of the next round, and return its answer as it begins."""
+    async def affords(self, request: Request, used: Usage) -> bool:
+        """Reserve what the call may cost with the next round; return whether the budgets allow it.
+
+        `used` is what the rounds before have used.
+        """
+        ...
+
+    async def follow_up(self, request: Request) -> Answer | None:
+        """Send the request of the next round, and return its answer as it begins; `None` if limits refuse it."""
         ...
 
 
@@ -103,9 +110,9 @@ class ToolRounds:
         return EventAnswer(batches=batches, aclose=aclose, limits=first.limits, request_id=first.request_id)
 
     async def _batches(self, request: Request, answer: EventAnswer) -> AsyncGenerator[Sequence[Event]]:
-        number, tokens, last = 0, 0, False
+        number, used, last = 0, Usage(), False
         while True:
-            one = self._round = _Round(self._tools, self._usage, number)
+            one = self._round = _Round(self._tools, self._usage, number, used)
             async for batch in answer.batches:
                 if events := one.feed(batch):
                     yield events
@@ -113,11 +120,12 @@ class ToolRounds:
                     return
             self._answer = None
             await answer.aclose()
-            tokens = max(tokens, one.tokens)
+            used = one.used
             if not one.executions:
                 return
             async for late in one.results():
                 yield late
+            tokens = (used.input_tokens or 0) + (used.output_tokens or 0)
             last = last or tokens >= self._tools.max_tokens or number > self._tools.most_rounds
             if last or not one.goes_on:
                 yield one.end()
@@ -125,8 +133,15 @@ class ToolRounds:
             last = self._tools.exhausted
             request = one.next_request(request)
             number += 1
-            self._answer = following = await self._call.follow_up(request)
+            self._answer = following = await self._next(request, used)
+            if following is None:
+                yield one.end()
+                return
             answer = _events(following)
+
+    async def _next(self, request: Request, used: Usage) -> Answer | None:
+        """Return the answer of the next round as it begins; `None` if budgets or limits do not allow it."""
+        return await self._call.follow_up(request) if await self._call.affords(request, used) else None
 
     async def _close(self) -> None:
         if self._round is not None:
@@ -155,9 +170,10 @@ class _Execution:
 class _Round:
     """One round: events of the upstream in, events for the client out."""
 
-    def __init__(self, tools: RequestTools, usage: UsageSum, number: int) -> None:
+    def __init__(self, tools: RequestTools, usage: UsageSum, number: int, used: Usage) -> None:
         self.executions: list[_Execution] = []
-        self.tokens = 0
+        self.used = used
+        """What this round and those before have used."""
         self.broken = False
         self._tools = tools
         self._usage = usage
@@ -236,9 +252,8 @@ class _Round:
                 if self._number == 0:
                     yield event
             case UsageReported(usage=usage):
-                total = self._usage.put(self._number, usage)
-                self.tokens = (total.input_tokens or 0) + (total.output_tokens or 0)
-                yield UsageReported(usage=total)
+                self.used = self._usage.put(self._number, usage)
+                yield UsageReported(usage=self.used)
             case Finished() if self.executions:
                 self._finish = event
             case BlockStarted():

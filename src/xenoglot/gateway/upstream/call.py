@@ -17,6 +17,7 @@ from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.hosted_tools import hosted_kinds
 from xenoglot.codec.responses.reasoning import ReasoningFilter, reasoning_filter
+from xenoglot.errors import FailureError
 from xenoglot.gateway.config.provider_defaults import targets_of
 from xenoglot.gateway.ledger.client_context import note_client
 from xenoglot.gateway.ledger.complete_usage import BYTES_PER_TOKEN, complete_usage
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.policy.capabilities import Need
+    from xenoglot.policy.limits.money_budget import BudgetDecision
     from xenoglot.policy.local_answers import LocalAnswer
 
 
@@ -200,6 +202,10 @@ class UpstreamCall(Struct):
                 routes = tuple(replace(route, substituted=True) for route in cheaper.routes)
                 self.plan, self.body = replace(cheaper, routes=routes), None
             decision = await budgets.reserve(self.record, self._costs(), routes=False)
+        self._close(decision)
+
+    def _close(self, decision: BudgetDecision | None) -> None:
+        """Leave out the targets to which a budget allows no request."""
         if decision is not None and decision.closed:
             routes = tuple(route for route in self.plan.routes if route.backend not in decision.closed)
             self.plan = replace(self.plan, routes=routes)
@@ -262,10 +268,10 @@ class UpstreamCall(Struct):
             found.append(frozenset(hosted_kinds(dialects.get(spoken).hosted_tools, facts)))
         return frozenset.intersection(*found)
 
-    async def follow_up(self, request: Request) -> Answer:
+    async def follow_up(self, request: Request) -> Answer | None:
         """Send `request` after the answer to the one before, and return its answer as it begins.
 
-        It is a part of the same request: no budget is reserved again, and its losses are added.
+        It is a part of the same request: its losses are added. `None` if limits do not let it through to a target.
 
         Raises:
             FailureError: no target answers. `WireError` alike.
@@ -273,7 +279,32 @@ class UpstreamCall(Struct):
         self.change(request)
         self._kept_losses, self.losses.strict = len(self.losses), False
         await self._measure()
-        return await self._routed(None, None, 0.0)
+        tries = self.record.tries
+        try:
+            return await self._routed(None, None, 0.0)
+        except FailureError:
+            if self.record.tries > tries:
+                raise
+            return None
+
+    async def affords(self, request: Request, used: Usage) -> bool:
+        """Reserve what the request may cost with `request` as a further part; return whether the budgets allow it.
+
+        `used` is what the parts before have used.
+        """
+        budgets = self.services.budgets
+        if budgets is None or not self.services.has_budgets:
+            return True
+        self.change(request)
+        if self.size >= LARGE:
+            self._estimated = await offload(self.size, lambda: estimate(self.request))
+        given, made = self.prompt_tokens() + (used.input_tokens or 0), used.output_tokens or 0
+        costs = route_costs(self.services, self.plan, given, lambda route: made + self._most_output(route))
+        try:
+            self._close(await budgets.extend(self.record, costs))
+        except FailureError:
+            return False
+        return True
 
     async def _inline(self, files: InlineFiles) -> None:
         """Replace ids of stored files by their content.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.content import HostedKind
     from xenoglot.model.request import Request
+    from xenoglot.model.response import Usage
 
 
 class ExecutedCall(Protocol):
@@ -37,8 +38,18 @@ class ExecutedCall(Protocol):
         """Send `request` in place of the client's."""
         ...
 
-    async def follow_up(self, request: Request) -> Answer:
-        """Send `request` after the answer to the one before, and return its answer as it begins."""
+    async def affords(self, request: Request, used: Usage) -> bool:
+        """Reserve what the call may cost with `request` as a further part; return whether the budgets allow it.
+
+        `used` is what the parts before have used.
+        """
+        ...
+
+    async def follow_up(self, request: Request) -> Answer | None:
+        """Send `request` after the answer to the one before, and return its answer as it begins.
+
+        `None` if limits do not let it through to a target.
+        """
         ...
 
 
