@@ -27,6 +27,7 @@ ELSEWHERE = {
     "extended_sampling",
     "cache_marks",
     "compaction",
+    "sealed_results",
     "cache_minimum",
     "hosted_tools",
     "strict_tools",

@@ -122,6 +122,8 @@ class Target(Struct, frozen=True, kw_only=True):
     """Paths of endpoints that the server has in place of its dialect's usual ones, for an operation with several."""
     hosted_tools: tuple[HostedKind, ...] | None = None
     """The tools that the server runs itself; not known: those of its dialect that all of its servers have."""
+    sealed_results: bool = False
+    """Whether the server takes back only calls and results of hosted tools that it made itself; others become words."""
     lacks: tuple[Field, ...] = ()
     """Fields that the server rejects, or does not know."""
 

@@ -12,6 +12,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
+from xenoglot.dialects.messages.hosted.decoder import sealed_text
 from xenoglot.model.content import (
     CodeOutput,
     Extra,
@@ -328,3 +329,56 @@ def test_an_encrypted_content_that_only_looks_like_ours_stays_as_it_came() -> No
     }
     again = MESSAGES.encode_request(MESSAGES.decode_request(asked), Losses(), Target())
     assert again["messages"][0]["content"][1]["content"] == [block]
+
+
+def moved(call_id: str) -> JSONObject:
+    """Return a request with a search in its history, as the gateway answered it for a model that has none."""
+    found: JSONObject = {"type": "web_search_result", "url": "https://a.example", "title": "A", "page_age": None}
+    cited: JSONObject = {"type": "web_search_result_location", "url": "https://a.example", "title": "A"}
+    turn: list[JSONObject] = [
+        {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": "q"}},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": call_id,
+            "content": [{**found, "encrypted_content": sealed_text("FOUND")}],
+        },
+        {"type": "text", "text": "Yes [1].", "citations": [{**cited, "encrypted_index": "", "cited_text": ""}]},
+    ]
+    return {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": "q?"},
+            {"role": "assistant", "content": turn},
+            {"role": "user", "content": "Sure?"},
+        ],
+    }
+
+
+def test_a_search_of_the_gateway_is_words_for_a_server_that_seals_results() -> None:
+    """Anthropic refuses ids that are not `srvtoolu_*`, and an `encrypted_content` or `encrypted_index` of others."""
+    codec, losses, body = get("messages"), Losses(), moved("call_1")
+    written = codec.encode_request(codec.decode_request(body), losses, Target(sealed_results=True))
+    assert written["messages"][1]["content"] == [
+        {"type": "text", "text": "Searched for: q\n"},
+        {"type": "text", "text": "A\nhttps://a.example\nFOUND\n"},
+        {"type": "text", "text": "Yes [1]."},
+    ]
+    assert [(loss.where, loss.what, loss.how) for loss in losses] == [
+        ("$.messages[1].content[0]", "hosted_call", "approximated"),
+        ("$.messages[1].content[1]", "hosted_result", "approximated"),
+        ("$.messages[1].content[2].citations[0]", "citation", "dropped"),
+    ]
+
+
+def test_a_server_that_may_have_searched_itself_gets_its_search_back() -> None:
+    codec, losses, body = get("messages"), Losses(), moved("call_1")
+    assert codec.encode_request(codec.decode_request(body), losses, Target()) == body
+    assert not [*losses]
+
+
+def test_a_search_of_the_server_is_sent_back_to_it() -> None:
+    codec, losses, body = get("messages"), Losses(), moved("srvtoolu_1")
+    body["messages"][1]["content"][2]["citations"][0]["encrypted_index"] = "e"
+    assert codec.encode_request(codec.decode_request(body), losses, Target(sealed_results=True)) == body
+    assert not [*losses]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.frequent_shapes import bare_text
 from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of
@@ -65,6 +65,9 @@ _PLACES: dict[type[Part], str] = {
 }
 """The only role whose turns can hold such a part; the others can stand anywhere."""
 
+SERVER_IDS: Final = ("srvtoolu_", "mcptoolu_")
+"""Beginnings of the ids that servers of this dialect give to calls of their own tools."""
+
 
 class PartEncoder:
     """Encodes parts into one request (`target` given) or one answer, and records losses.
@@ -112,10 +115,18 @@ class PartEncoder:
 
     def _hosted(self, part: HostedCall | HostedResult, where: str) -> JSONObject | None:
         encoder = HostedEncoder(self._losses, self.blocks, home=self._home)
-        if self._target is not None and not self._home:
+        if self._target is not None and (not self._home or self._ran_elsewhere(part, self._target)):
             words = encoder.words(part, where)
             return None if words is None else self._text(words, where)
         return encoder.block(part, self.call_id(part.id if isinstance(part, HostedCall) else part.call_id), where)
+
+    def _ran_elsewhere(self, part: HostedCall | HostedResult, target: Target) -> bool:
+        """Return whether a tool of this dialect's history ran elsewhere than at the server, which knows its own ids.
+
+        It refuses other ids, and an `encrypted_content` that it did not write.
+        """
+        call_id = part.id if isinstance(part, HostedCall) else part.call_id
+        return target.sealed_results and not call_id.startswith(SERVER_IDS)
 
     def _words(
         self, part: Text | Refusal | Opaque | Audio | HostedCall | HostedResult, where: str
