@@ -201,6 +201,72 @@ async def test_a_stream_of_events_passes_as_it_comes_and_its_usage_is_noted() ->
     assert (record.usage.input_tokens, record.usage.output_tokens) == (14, 45)
 
 
+MISTRAL: JSONObject = {
+    "id": "m1",
+    "model": "mistral-moderation-2603",
+    "results": [
+        {
+            "categories": {"sexual": False, "violence_and_threats": True, "selfharm": False, "pii": False},
+            "category_scores": {"sexual": 0.1, "violence_and_threats": 0.9, "selfharm": 0.2, "pii": 0.3},
+        },
+        {"categories": {"sexual": False, "pii": False}, "category_scores": {"sexual": 0.1, "pii": 0.3}},
+    ],
+    "usage": {"prompt_tokens": 9, "total_tokens": 98, "completion_tokens": 0, "request_count": 1},
+}
+"""Source: https://docs.mistral.ai/api/endpoint/classifiers."""
+
+
+async def test_a_moderation_of_another_form_has_what_clients_read() -> None:
+    """Without `flagged` the official SDK has no such attribute, and most programs take that for harmless."""
+    async with (
+        Upstream(answering("/v1/moderations", MISTRAL)) as upstream,
+        served(*one(upstream)) as running,
+        running.client() as client,
+    ):
+        raw = await client.moderations.with_raw_response.create(model="m", input=["I hit", "Hi"])
+        (record,) = running.records
+    made = raw.parse()
+    assert [result.flagged for result in made.results] == [True, False]
+    first = made.results[0]
+    assert (first.categories.violence, first.categories.self_harm, first.category_scores.violence) == (True, False, 0.9)
+    assert first.categories.model_dump()["violence_and_threats"] is True  # the names of the server stay
+    assert "results[0] flagged emulated" in raw.headers["x-xenoglot-losses"]
+    assert (record.usage and record.usage.input_tokens, record.operation) == (9, "moderation")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(json.dumps(MODERATION, indent=3).encode(), id="openais"),
+        pytest.param(b'{"results": 3}', id="no-results"),
+        pytest.param(b'{"results": [{"categories": null}, 3]}', id="no-categories"),
+        pytest.param(b"not JSON", id="no-json"),
+        pytest.param(b'{"results": [], "more": "' + b"x" * 5 * MEGABYTE + b'"}', id="large"),
+    ],
+)
+async def test_other_moderations_pass_byte_for_byte(body: bytes) -> None:
+    async with (
+        Upstream(answering("/v1/moderations", body)) as upstream,
+        served(*one(upstream)) as running,
+        running.client() as client,
+    ):
+        raw = await client.moderations.with_raw_response.create(model="m", input="Hi")
+    assert raw.content == body
+    assert "x-xenoglot-losses" not in raw.headers
+
+
+async def test_a_conversation_is_moderated() -> None:
+    async with (
+        Upstream(answering("/v1/chat/moderations", MISTRAL)) as upstream,
+        served(*one(upstream)) as running,
+        running.client() as client,
+    ):
+        turns: JSONObject = {"model": "m", "input": [{"role": "user", "content": "Hi"}]}
+        answer = await client.post("/chat/moderations", body=turns, cast_to=object)
+        assert upstream.requests[0].json == {**turns, "model": "big"}
+    assert answer == MISTRAL
+
+
 FILE = b"RIFF" + bytes(range(256)) * 4 * 4096
 
 
@@ -250,6 +316,50 @@ async def test_a_large_form_arrives_whole_with_the_model_of_the_upstream(order: 
     assert (sent.header("transfer-encoding"), sent.header("content-length") is None) == (
         ("chunked", True) if chunked and order == "model-first" else (None, False)
     )
+
+
+async def test_a_form_is_never_held_whole() -> None:
+    """The client waits until the upstream has all but a few pieces of what it sent: nothing waits for the end."""
+    piece, held = (
+        bytes(256 * 1024),
+        4 * MEGABYTE,
+    )  # held: what is kept to be sent again, and the buffers of four sockets
+    received, grown = 0, asyncio.Event()
+
+    async def upstream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        await reader.readuntil(b"\r\n\r\n")
+        while received < size:
+            received += len(await reader.read(65536))
+            grown.set()
+        answer = json.dumps(TRANSCRIPT).encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(answer)}\r\n\r\n"
+        writer.write(head.encode() + answer)
+        await writer.drain()
+        writer.close()
+
+    begin, _, end = multipart(("model", b"big"), ("file", b"@")).partition(b"@")
+    size = len(begin) + 80 * len(piece) + len(end)
+    async with await asyncio.start_server(upstream, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        settings: JSONObject = {"u": {"dialect": "chat", "base_url": f"http://127.0.0.1:{port}"}}
+        async with served(settings, [{"name": "big", "upstream": "u"}]) as running:
+            reader, writer = await asyncio.open_connection(*running.address)
+            head = post(b"").replace(b"Content-Length: 0", b"Content-Length: %d" % size)
+            writer.write(head + begin)
+            sent = len(begin)
+            async with asyncio.timeout(TIMEOUT):
+                for _ in range(80):
+                    writer.write(piece)
+                    sent += len(piece)
+                    while sent - received > held:
+                        grown.clear()
+                        await grown.wait()
+                writer.write(end)
+                answer = await reader.read()
+            writer.close()
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert received == size
 
 
 WRONG: dict[str, tuple[bytes, str]] = {

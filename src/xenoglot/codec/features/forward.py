@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from xenoglot.codec.features.operation import Operation, OperationForm
+from xenoglot.codec.loss import Losses
 from xenoglot.model.json import JSON
 from xenoglot.model.response import Usage
 
@@ -66,7 +67,8 @@ class ForwardedPath(Struct, frozen=True, kw_only=True):
     """One endpoint: its `name` in the log, its path, and whether its requests are forms or JSON.
 
     `default_model` is the model that the API documents for requests without one. `usage` decodes the object `usage` of
-    an answer, or of an event of a streamed one.
+    an answer, or of an event of a streamed one. `complete` returns an answer in JSON with what other servers leave out,
+    and notes that; `None` if nothing is missing.
     """
 
     name: str
@@ -74,6 +76,7 @@ class ForwardedPath(Struct, frozen=True, kw_only=True):
     form: bool = False
     default_model: str | None = None
     usage: Callable[[JSON], Usage | None]
+    complete: Callable[[JSON, Losses], JSON | None] | None = None
 
     @property
     def endpoint(self) -> OperationForm[ForwardedRequest, ForwardedAnswer]:

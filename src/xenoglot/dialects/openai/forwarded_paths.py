@@ -2,7 +2,8 @@
 
 Sources: `resources/moderations.py`, `resources/audio/`, `resources/images.py` and `resources/decisions.py` of the
 official SDK (openai 3.52); https://developers.openai.com/api/docs/api-reference/moderations and `audio`, `images` next
-to it. vLLM, LocalAI, speaches and others serve the same paths.
+to it. vLLM, LocalAI, speaches and others serve the same paths. `/v1/chat/moderations`, of a conversation, is Mistral's:
+https://docs.mistral.ai/api/endpoint/classifiers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.forward import ForwardedPath
+from xenoglot.dialects.openai.moderation import complete_moderation
 from xenoglot.dialects.openai.usage import decode_usage
 
 if TYPE_CHECKING:
@@ -28,7 +30,14 @@ MODERATION_MODEL: Final = "omni-moderation-latest"
 """What `model` defaults to, by `types/moderation_create_params.py`."""
 
 FORWARDED_PATHS: Final = (
-    ForwardedPath(name="moderation", path="/v1/moderations", default_model=MODERATION_MODEL, usage=_usage),
+    ForwardedPath(
+        name="moderation",
+        path="/v1/moderations",
+        default_model=MODERATION_MODEL,
+        usage=_usage,
+        complete=complete_moderation,
+    ),
+    ForwardedPath(name="chat_moderation", path="/v1/chat/moderations", usage=_usage),
     ForwardedPath(name="transcription", path="/v1/audio/transcriptions", form=True, usage=_usage),
     ForwardedPath(name="translation", path="/v1/audio/translations", form=True, usage=_usage),
     ForwardedPath(name="speech", path="/v1/audio/speech", usage=_usage),

@@ -1,12 +1,12 @@
 """Endpoints that are forwarded untranslated, with keys, limits, budgets and log: moderations, sound, images.
 
-Theory of operation. The model's name in a request chooses its target. The answer goes to the client as
-it comes; the usage that it reports is looked for in a copy, of JSON up to a few megabytes, or of a stream of events.
+Theory of operation. The model's name in a request chooses its target. The answer goes to the client as it comes, unless
+its path completes the answers of some servers. The usage that it reports is looked for in a copy, of JSON up to a few
+megabytes, or of a stream of events.
 """
 
 from __future__ import annotations
 
-import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -19,9 +19,9 @@ from xenoglot.backends.operation import OperationCall, handler_of, need_handler
 from xenoglot.codec.features.forward import FORWARD, ForwardedRequest
 from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.invalid_request import invalid, refusing
-from xenoglot.codec.json.json_io import unambiguous
+from xenoglot.codec.json.json_io import decode_json, encode_json, unambiguous
 from xenoglot.errors import FailureError, WireError, missing_extra
-from xenoglot.gateway.api.operations import note_route
+from xenoglot.gateway.api.operations import note_route, report_headers
 from xenoglot.gateway.endpoint.request_context import BodyReader
 from xenoglot.gateway.http.application import body_pieces
 from xenoglot.gateway.routing.dispatch import Dispatch, ordered
@@ -32,10 +32,11 @@ from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from xenoglot.backends.operation import OperationResult
     from xenoglot.codec.features.forward import ForwardedAnswer, ForwardedPath
+    from xenoglot.codec.loss import Losses
     from xenoglot.gateway.api.forwarded_body import FormBody, JSONBody
     from xenoglot.gateway.endpoint.request_context import RequestContext
     from xenoglot.gateway.routing.reservation import Reservation
@@ -120,7 +121,7 @@ class ForwardEndpoint(Struct, frozen=True):
             answer, hold = await self._answer(Demand(plan, record), call, body)
         whole = False
         try:
-            await _send(ctx, path, answer)
+            await _send(ctx, path, answer, call.losses)
             whole = True
         except FailureError as error:
             record.failed(error.failure)
@@ -164,15 +165,40 @@ class ForwardEndpoint(Struct, frozen=True):
         return tuple(able) or tuple(plan.routes)
 
 
-async def _send(ctx: RequestContext, path: ForwardedPath, answer: Forwarded) -> None:
+async def _completed(path: ForwardedPath, made: ForwardedAnswer, losses: Losses) -> ForwardedAnswer:
+    """Return an answer with what its server left out; one that is large, or no JSON, as it is."""
+    if path.complete is None or _bare(made.media_type) != JSON_TYPE:
+        return made
+    data = bytearray()
+    async for piece in made.pieces:
+        data += piece
+        if len(data) > MOST_READ:
+            return replace(made, pieces=_continued(bytes(data), made.pieces))
+    try:
+        value = path.complete(decode_json(bytes(data)), losses)
+    except WireError:
+        value = None
+    return replace(made, pieces=_continued(bytes(data) if value is None else encode_json(value)))
+
+
+async def _continued(data: bytes, rest: AsyncIterator[bytes] | None = None) -> AsyncGenerator[bytes]:
+    """Yield `data`, and what follows it."""
+    yield data
+    if rest is not None:
+        async for piece in rest:
+            yield piece
+
+
+async def _send(ctx: RequestContext, path: ForwardedPath, answer: Forwarded, losses: Losses) -> None:
     """Pass the answer on to the client, and note the usage in it."""
     exchange, record, made = ctx.exchange, ctx.record, answer.result
     usage = usage_reader(made.media_type)
-    limits = [] if answer.limits is None else [*ctx.dialect.encode_limits(answer.limits, time.time())]
-    record.begin(200)
-    await exchange.start(200, [("content-type", made.media_type), *record.headers(), *limits])
     try:
-        async for piece in made.pieces:
+        pieces = (await _completed(path, made, losses)).pieces
+        record.begin(200)
+        more = report_headers(record, ctx.dialect, answer.limits)
+        await exchange.start(200, [("content-type", made.media_type), *record.headers(), *more])
+        async for piece in pieces:
             if usage is not None:
                 usage.feed(piece)
             await exchange.write(piece)
@@ -249,9 +275,14 @@ def usage_in(data: bytes) -> JSON:
     return value
 
 
+def _bare(media_type: str) -> str:
+    """Return a media type without its parameters."""
+    return media_type.partition(";")[0].strip().lower()
+
+
 def usage_reader(media_type: str) -> UsageReader | None:
     """Return what finds the usage in an answer of a media type; `None` where there is none to find."""
-    bare = media_type.partition(";")[0].strip().lower()
+    bare = _bare(media_type)
     if bare == EVENTS:
         return EventUsage()
     return JSONUsage() if bare == JSON_TYPE else None
