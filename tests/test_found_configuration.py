@@ -81,9 +81,9 @@ def server() -> Generator[Upstream]:
         yield served
 
 
-def several() -> Upstream:
+def several(more: bytes = b'{"id": "small"}') -> Upstream:
     """Return a server that lists two models."""
-    listed = Respond(body=b'{"object": "list", "data": [{"id": "large"}, {"id": "small"}]}')
+    listed = Respond(body=b'{"object": "list", "data": [{"id": "large"}, %s]}' % more)
     listing = ScriptRule(steps=(listed,), when=RequestMatcher(method="GET", path="/v1/models"))
     return Upstream(listing, *answers("chat", text="Hello.").rules())
 
@@ -189,6 +189,12 @@ def test_of_several_models_one_has_to_be_named(user: User) -> None:
         told = "xenoglot: the server has 2 models: name one with `--model` or `XENOGLOT_MODEL`: large, small\n"
         assert user.does("ask", "Hi", "--upstream", server.url) == Done(2, "", told)
         assert models(server) == []
+
+
+def test_a_model_for_embeddings_is_none_to_choose_from(user: User) -> None:
+    with several(b'{"id": "small", "architecture": {"output_modalities": ["embeddings"]}}') as server:
+        assert user.does("ask", "Hi", "--upstream", server.url) == Done(0, "Hello.\n", "")
+        assert models(server) == ["large"]
 
 
 @pytest.mark.parametrize("command", [("ask", "Hi"), ("chat", "--plain")], ids=lambda command: command[0])

@@ -173,7 +173,7 @@ def chosen(options: argparse.Namespace, *, ready: bool = True) -> ModelSelection
 
 
 def default_model(chosen: ModelSelection) -> str:
-    """Return the model to request if none is named: the first in the file, or the only one of the server.
+    """Return the model to request if none is named: the first in the file, or the only one of the server that writes.
 
     Raises:
         ConfigurationError: the server has several models, or lists none.
@@ -202,7 +202,7 @@ async def _listed(chosen: ModelSelection) -> Sequence[str]:
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only where a server is asked
 
     async with AsyncClient(chosen.open) as client:
-        return [model.id for model in await client.models()]
+        return [model.id for model in await client.models() if model.writes_text()]
 
 
 def load_python_backend(options: argparse.Namespace) -> Backend | None:

@@ -10,7 +10,7 @@ from google.genai import types as google
 from ollama import ShowResponse
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.dialects.ollama.models import show
+from xenoglot.dialects.ollama.models import capabilities, show
 from xenoglot.model.catalog import ModelInfo, TokenPrice
 from xenoglot.model.json import JSONObject
 
@@ -184,6 +184,28 @@ def test_the_list_of_openais_dialects() -> None:
     }
 
 
+EMBEDS = ModelInfo(id="m", output_modalities=("embeddings",))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "entry"),
+    [
+        pytest.param("chat", {"id": "m", "architecture": {"output_modalities": ["embeddings"]}}, id="openrouter"),
+        pytest.param("gemini", {"name": "models/m", "supportedGenerationMethods": ["embedContent"]}, id="gemini"),
+        pytest.param("ollama", {"name": "m", "capabilities": ["embedding"]}, id="ollama"),
+    ],
+)
+def test_a_model_for_embeddings_writes_no_text(dialect: str, entry: JSONObject) -> None:
+    found = one(dialect, entry)
+    assert (found.output_modalities, found.writes_text()) == (EMBEDS.output_modalities, False)
+
+
+def test_each_dialect_says_that_a_model_makes_embeddings() -> None:
+    assert dialects.get("chat").encode_model(EMBEDS)["architecture"] == {"output_modalities": ["embeddings"]}
+    assert dialects.get("gemini").encode_model(EMBEDS)["supportedGenerationMethods"] == ["embedContent", "countTokens"]
+    assert capabilities(EMBEDS) == ["embedding"]
+
+
 def test_what_is_unknown_is_absent() -> None:
     assert dialects.get("chat").encode_model(ModelInfo(id="m", reasoning=True)) == {
         "id": "m",
@@ -234,7 +256,7 @@ def test_capabilities_of_an_ollama_server() -> None:
     assert (found.tools, found.reasoning, found.input_modalities) == (False, True, ("text", "image"))
 
 
-LISTING = [name for name in dialects.names() if not name.startswith("llama_stack")]
+LISTING = [name for name in dialects.names() if name != "converse" and not name.startswith("llama_stack")]
 """Dialects whose list has a place for the context window."""
 
 

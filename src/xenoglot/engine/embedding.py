@@ -130,7 +130,9 @@ class EmbeddingEngine:
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the one model it is."""
-        return (ModelInfo(id=self.name, owned_by="xenoglot"),)
+        return (
+            ModelInfo(id=self.name, owned_by="xenoglot", input_modalities=("text",), output_modalities=("embeddings",)),
+        )
 
     async def aclose(self) -> None:
         """End the process."""

@@ -11,7 +11,7 @@ from xenoglot.model.content import Extra
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
+Modality: TypeAlias = Literal["text", "image", "audio", "video", "file", "embeddings"]
 
 MODALITIES: tuple[Modality, ...] = get_args(Modality)
 
@@ -30,7 +30,8 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
 
     `lifecycle` is the server's word for whether it is `active`, `deprecated` or `retired`. What a model takes
     (`input_modalities`), what it answers with, and whether it calls tools and reasons is `None` where it is unknown.
-    `extra` has what only its own dialect lists.
+    `extra` has what only its own dialect lists. A model for embeddings answers with `embeddings`, as in the list of
+    OpenRouter, and writes nothing.
     """
 
     id: str
@@ -46,6 +47,10 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     reasoning: bool | None = None
     price: TokenPrice | None = None
     extra: Extra | None = None
+
+    def writes_text(self) -> bool:
+        """Return false if it is known not to answer with text."""
+        return self.output_modalities is None or "text" in self.output_modalities
 
 
 def modalities_of(words: Iterable[object] | None) -> tuple[Modality, ...] | None:

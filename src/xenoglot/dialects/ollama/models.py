@@ -36,10 +36,12 @@ _ARCHITECTURE = "unknown"
 
 _FOREVER = "9999-12-31T23:59:59Z"
 
-COMPLETION = "completion"
+COMPLETION, EMBEDDING = "completion", "embedding"
 
 _INPUTS: dict[str, Modality] = {"vision": "image", "audio": "audio"}
 """Capability (`types/model/capability.go`) -> what a model with it takes."""
+
+_EMBEDDINGS: tuple[Modality, ...] = ("embeddings",)
 
 
 def decode_models(body: object) -> tuple[ModelInfo, ...]:
@@ -54,12 +56,17 @@ def decode_models(body: object) -> tuple[ModelInfo, ...]:
             created=decode_moment(item.take_if("modified_at", str)),
             max_input_tokens=_context(item),
             input_modalities=_modalities(capable := item.take_if("capabilities", list)),
+            output_modalities=_EMBEDDINGS if capable is not None and _only_embeds(capable) else None,
             tools=None if capable is None else "tools" in capable,
             reasoning=None if capable is None else "thinking" in capable,
         )
         for item in Reader(body).objects("models")
         if (name := item.take_if("model", str) or item.take_if("name", str))
     )
+
+
+def _only_embeds(capable: Sequence[JSON]) -> bool:
+    return EMBEDDING in capable and COMPLETION not in capable
 
 
 def _modalities(capable: Sequence[JSON] | None) -> tuple[Modality, ...] | None:
@@ -73,8 +80,10 @@ def capabilities(model: ModelInfo) -> list[JSON]:
 
     Clients do not offer what is not in the list, while a model that cannot do it reports that when it is called: tools
     and vision are listed unless the model is known not to have them. Thinking is listed only if it is known: clients
-    turn it on for all that have it.
+    turn it on for all that have it. A model for embeddings has that capability alone.
     """
+    if not model.writes_text():
+        return [EMBEDDING]
     taken = model.input_modalities
     listed: dict[str, bool] = {
         COMPLETION: True,
