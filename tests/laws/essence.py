@@ -60,6 +60,9 @@ DEFAULTS: dict[str, tuple[JSON, ...]] = {
     "$.media.modalities": (("text",), ["text"]),
     "$.usage.input_audio": (0,),
     "$.usage.output_audio": (0,),
+    "$.usage.cache_write_1h": (0,),
+    "$.usage.web_searches": (0,),
+    "$.usage.page_fetches": (0,),
     "$.usage.estimated": (False,),
     "$.parallel_tool_calls": (True,),
     "$.prompt.best_of": (1,),
@@ -375,6 +378,8 @@ def _plain(part: Part | Tool) -> Part | Tool:
             part = replace(part, parameters=NO_PARAMETERS)
         case ToolCall():
             part = replace(_settled(part), item_id=None)
+        case HostedCall(kind="web_fetch"):  # respelling: a page fetch is one tool, whatever a wire calls it
+            part = replace(_settled(part), name=None)
         case HostedCall():
             part = _settled(part)
         case ToolResult():  # respelling: not an error, or nothing said of errors; empty text says nothing

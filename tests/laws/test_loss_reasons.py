@@ -45,6 +45,7 @@ OTHER_MEANINGS = {
     "part": "a kind to come",
     "prompt_cache_breakpoint": "one of a mode to come",
     "request_id": "the id of a call of the provider's API, in a header of the other",
+    "search_context_size": "in the usage of an answer; of a tool",
     "source": "of an odd block",
     "stream_options": "options to come",
     "text": "a kind of block, or options to come",

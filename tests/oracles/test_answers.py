@@ -43,6 +43,8 @@ def essence(value: JSON) -> JSON:
         heard -= {"index"}
     if any(block.get("type") == "fallback" for block in value.get("content") or () if isinstance(block, dict)):
         heard -= {"model"}  # the accumulator takes it from the block, we stay with that of the start
+    if "input_tokens" in value:
+        heard -= {"cache_creation"}  # the accumulator takes it from the start alone, where other servers do not know it
     said = {key: essence(value[key]) for key in heard}
     return {key: item for key, item in said.items() if item not in (None, [], {}, "")}
 

@@ -50,6 +50,9 @@ class Usage(Struct, frozen=True, kw_only=True):
         reasoning: Tokens of the output that are reasoning.
         input_audio: Tokens of the prompt that are audio.
         output_audio: Tokens of the output that are audio.
+        cache_write_1h: Tokens of `cache_write` that are kept for an hour, which costs more.
+        web_searches: Searches of the web that the provider ran, where it counts them.
+        page_fetches: Pages that the provider fetched, where it counts them.
         total: The reported sum, if it is not input plus output.
         estimated: Whether the counts are estimates. Default: `False`.
         extra: Fields that only their own dialect has.
@@ -68,6 +71,9 @@ class Usage(Struct, frozen=True, kw_only=True):
     reasoning: int | None = None
     input_audio: int | None = None
     output_audio: int | None = None
+    cache_write_1h: int | None = None
+    web_searches: int | None = None
+    page_fetches: int | None = None
     total: int | None = None
     estimated: bool = False
     extra: Extra | None = None

@@ -30,12 +30,6 @@ Amount: TypeAlias = int | float | str | Decimal
 
 _PER: Final = 1_000_000
 _PARTS: Final = ("input", "output", "cache_read", "cache_write", "other")
-_REPORTED: Final = (
-    ("cache_creation", "ephemeral_1h_input_tokens", "cache_write_1h_tokens"),
-    ("server_tool_use", "web_search_requests", "web_searches"),
-)
-"""Counts with a price of their own that are not fields of `Usage`: their path, and their name in the table."""
-
 _LINEAR: Final = frozenset(
     {
         *(f"{name}_mtok" for name in ("input", "output", "cache_read", "cache_write", "input_audio", "output_audio")),
@@ -397,12 +391,8 @@ def _counts(usage: Usage) -> dict[str, int]:
         "output_audio_tokens": usage.output_audio,
         "output_reasoning_tokens": usage.reasoning,
     }
-    said = usage.extra.fields if usage.extra is not None else {}
-    for table, field, name in _REPORTED:
-        within = said.get(table)
-        count = within.get(field) if isinstance(within, dict) else None
-        if type(count) is int and count > 0:
-            counts[name] = count
+    rare = {"cache_write_1h_tokens": usage.cache_write_1h, "web_searches": usage.web_searches}
+    counts |= {name: count for name, count in rare.items() if count}  # not every model has a price for these
     return {name: count for name, count in counts.items() if count is not None}
 
 

@@ -77,7 +77,7 @@ class Rates(Struct, frozen=True, kw_only=True):
         given, made = usage.input_tokens, usage.output_tokens
         if given is None or made is None or usage.extra is not None or self.above:
             return None
-        if usage.cache_write or usage.input_audio or usage.output_audio:
+        if usage.cache_write or usage.input_audio or usage.output_audio or usage.web_searches:
             return None
         total = given * (self.input or 0) + made * (self.output or 0)
         if (cached := usage.cache_read) and (rate := self.cache_read) is not None:

@@ -25,14 +25,14 @@ SEARCHED: JSONObject = {"server_tool_use": {"web_search_requests": 3, "web_fetch
     ("fields", "expected"),
     [
         pytest.param({}, ExtraUsage(), id="none"),
-        pytest.param(SEARCHED, ExtraUsage(searches=3), id="searches"),
+        pytest.param(SEARCHED, ExtraUsage(), id="searches"),
         pytest.param({"iterations": [MESSAGE]}, ExtraUsage(), id="an-iteration-that-the-counts-include"),
         pytest.param(
             {"iterations": [COMPACTION, MESSAGE]}, ExtraUsage(extra_input=1500, extra_output=40), id="compaction"
         ),
         pytest.param(
             {"iterations": [COMPACTION, ADVISOR, MESSAGE], **SEARCHED},
-            ExtraUsage(searches=3, extra_input=1510, extra_output=42),
+            ExtraUsage(extra_input=1510, extra_output=42),
             id="several",
         ),
         pytest.param({"iterations": "many", "server_tool_use": 7}, ExtraUsage(), id="garbage"),
@@ -44,8 +44,15 @@ def test_counts_billed_apart(fields: JSONObject, expected: ExtraUsage) -> None:
     assert found == expected
 
 
+def test_searches_and_the_cache_of_an_hour_are_counts_of_their_own() -> None:
+    cached: JSONObject = {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 4}
+    wire = {"input_tokens": 10, "output_tokens": 2, "cache_creation_input_tokens": 7, "cache_creation": cached}
+    usage, _ = decode_usage(wire | SEARCHED)
+    assert (usage.web_searches, usage.page_fetches, usage.cache_write_1h, usage.extra) == (3, 1, 3, None)
+
+
 @pytest.mark.usefixtures("with_shortcuts")
-@pytest.mark.parametrize("more", [SEARCHED, {"iterations": [COMPACTION, MESSAGE]}], ids=["searches", "compaction"])
+@pytest.mark.parametrize("more", [{"iterations": [COMPACTION, MESSAGE]}], ids=["compaction"])
 def test_an_answer_with_such_counts_is_read_in_the_general_way(more: JSONObject) -> None:
     answer: JSONObject = {"type": "message", "content": [], "stop_reason": "end_turn"}
     plain = answer | {"usage": {"input_tokens": 10, "output_tokens": 2, "iterations": [MESSAGE]}}

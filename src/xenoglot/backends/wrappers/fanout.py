@@ -44,6 +44,9 @@ _COUNTS: Final = (
     "reasoning",
     "input_audio",
     "output_audio",
+    "cache_write_1h",
+    "web_searches",
+    "page_fetches",
 )
 _REFUSALS: Final = (FailureError, WireError, LossError)
 

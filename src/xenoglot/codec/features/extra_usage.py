@@ -8,11 +8,10 @@ from msgspec import Struct
 class ExtraUsage(Struct, frozen=True, kw_only=True):
     """Counts that `Usage` has no field for; `None` where nothing was reported.
 
-    `searches` are searches of the web. `extra_input` and `extra_output` are tokens of further calls of a model that the
-    provider made for the answer and reports apart from it.
+    `extra_input` and `extra_output` are tokens of further calls of a model that the provider made for the answer and
+    reports apart from it.
     """
 
-    searches: int | None = None
     extra_input: int | None = None
     extra_output: int | None = None
 

@@ -31,7 +31,6 @@ from xenoglot.dialects.openai.shared import (
     authorize,
 )
 from xenoglot.dialects.openai.stream_usage import STREAM_USAGE
-from xenoglot.dialects.openai.usage import extra_usage
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -70,7 +69,6 @@ CHAT = Dialect(
     authorize=authorize,
     usage_expected="requested",
     stream_usage=STREAM_USAGE,
-    extra_usage=extra_usage,
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,

@@ -36,6 +36,7 @@ USAGE: Final = Fields(
         by_hand("input_audio", "promptTokensDetails", values="count of the modality `AUDIO`"),
         by_hand("output_audio", "candidatesTokensDetails", values="count of the modality `AUDIO`"),
     ),
+    neutral={"cache_write_1h": 0, "web_searches": 0, "page_fetches": 0},
 )
 
 _DETAILS: Final = TokenDetails(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.extra_usage import ExtraUsage
+from xenoglot.codec.features.extra_usage import NO_EXTRA, ExtraUsage
 from xenoglot.codec.fields import Fields, by_hand, count
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.extras import NAME, keep_rest, with_rest
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 STANDARD_TIER = "standard"
 WHERE = "$.usage"
 
+_BY_TTL, _HOUR, _MINUTES = "cache_creation", "ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"
+_TOOLS, _SEARCHES, _FETCHES = "server_tool_use", "web_search_requests", "web_fetch_requests"
+
 USAGE: Final = Fields(
     Usage,
     WHERE,
@@ -30,6 +33,9 @@ USAGE: Final = Fields(
         count("cache_read", "cache_read_input_tokens"),
         count("output_tokens", "output_tokens"),
         by_hand("reasoning", "output_tokens_details.thinking_tokens", values="count"),
+        by_hand("cache_write_1h", f"{_BY_TTL}.{_HOUR}", values="count"),
+        by_hand("web_searches", f"{_TOOLS}.{_SEARCHES}", values="count"),
+        by_hand("page_fetches", f"{_TOOLS}.{_FETCHES}", values="count"),
     ),
     neutral={"input_audio": 0, "output_audio": 0, "total": 0},
 )
@@ -53,13 +59,59 @@ def decode_usage(value: JSON, path: str = WHERE) -> tuple[Usage, str | None]:
         keep_rest(reader, "output_tokens_details", details, form, said=reasoning is not None)
     tier = reader.take_if("service_tier", str)
     counts = USAGE.read(reader, form)
+    if _TOOLS in reader:
+        counts |= _take_tools(reader, form)
     usage = Usage(
         input_tokens=None if fresh is None else fresh + counts.get("cache_read", 0) + counts.get("cache_write", 0),
         reasoning=reasoning,
+        cache_write_1h=_take_hour(reader, counts.get("cache_write")),
         **counts,
         extra=reader.extra(NAME, **form),
     )
     return usage, "default" if tier == STANDARD_TIER else tier
+
+
+def _take_hour(reader: Reader, written: int | None) -> int | None:
+    """Take what is kept for an hour, if the two counts are those of all that was written."""
+    parts = reader.peek(_BY_TTL)
+    if not isinstance(parts, dict) or parts.keys() != {_HOUR, _MINUTES}:
+        return None
+    hour, minutes = Reader(parts).count(_HOUR), Reader(parts).count(_MINUTES)
+    if hour is None or minutes is None or hour + minutes != written:
+        return None
+    reader.take(_BY_TTL, dict)
+    return hour
+
+
+def _take_tools(reader: Reader, form: JSONObject) -> dict[str, int]:
+    """Take how often tools of the server ran (`beta_server_tool_usage.py`)."""
+    if not isinstance(reader.peek(_TOOLS), dict):
+        return {}
+    tools = Reader(reader.take(_TOOLS, dict))
+    counts = {"web_searches": tools.count(_SEARCHES), "page_fetches": tools.count(_FETCHES)}
+    known = {name: count for name, count in counts.items() if count is not None}
+    keep_rest(reader, _TOOLS, tools, form, said=bool(known))
+    return known
+
+
+def _encode_hour(usage: Usage, losses: Losses) -> JSONObject:
+    if usage.cache_write_1h is None:
+        return {}
+    if usage.cache_write is None:
+        losses.dropped(WHERE, "cache_write_1h", "it is a part of what was written, which is not known")
+        return {}
+    return {_BY_TTL: {_HOUR: usage.cache_write_1h, _MINUTES: usage.cache_write - usage.cache_write_1h}}
+
+
+def _encode_tools(usage: Usage, losses: Losses) -> JSONObject:
+    """Return how often tools of the server ran; the dialect requires both counts."""
+    tools = {_SEARCHES: usage.web_searches, _FETCHES: usage.page_fetches}
+    known: JSONObject = {name: count for name, count in tools.items() if count is not None}
+    if not known or (usage.extra is not None and usage.extra.dialect == NAME):
+        return {_TOOLS: known} if known else {}
+    for name in tools.keys() - known:
+        losses.approximated(WHERE, name, "not reported, and the dialect requires a number: 0")
+    return {_TOOLS: {**dict.fromkeys(tools, 0), **known}}
 
 
 def encode_usage(usage: Usage | None, tier: str | None, losses: Losses) -> JSONObject:
@@ -72,6 +124,8 @@ def encode_usage(usage: Usage | None, tier: str | None, losses: Losses) -> JSONO
         USAGE.write_plain(usage, own)
         if usage.reasoning is not None:
             own["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+        own |= _encode_hour(usage, losses)
+        own |= _encode_tools(usage, losses)
         USAGE.note_unsupported(usage, losses)
     if tier is not None:
         own["service_tier"] = STANDARD_TIER if tier == "default" else tier
@@ -93,9 +147,7 @@ def at_the_end(usage: JSONObject, started: JSONObject) -> JSONObject:
 
 
 def extra_usage(fields: JSONObject) -> ExtraUsage:
-    """Return the searches, and the tokens of iterations that the counts of the answer leave out."""
-    tools = fields.get("server_tool_use")
-    searches = Reader(tools).count("web_search_requests") if isinstance(tools, dict) else None
+    """Return the tokens of iterations that the counts of the answer leave out."""
     listed = fields.get("iterations")
     apart = [
         decode_usage(one)[0]
@@ -103,9 +155,8 @@ def extra_usage(fields: JSONObject) -> ExtraUsage:
         if isinstance(one, dict) and one.get("type") in _BILLED_APART
     ]
     if not apart:
-        return ExtraUsage(searches=searches)
+        return NO_EXTRA
     return ExtraUsage(
-        searches=searches,
         extra_input=sum(one.input_tokens or 0 for one in apart),
         extra_output=sum(one.output_tokens or 0 for one in apart),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from xenoglot.codec.features.extra_usage import ExtraUsage
 from xenoglot.codec.fields import Fields, by_hand
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, leave, left
@@ -33,6 +32,9 @@ _NAMES = {
 
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 
+_TOOLS, _SEARCHES, _QUERIES = "server_tool_use", "web_search_requests", "num_search_queries"
+"""How OpenRouter reports the searches of an answer, and how Perplexity does."""
+
 _DETAILS: dict[str, dict[str, str]] = {
     _PROMPT: {"cached_tokens": "cache_read", "cache_write_tokens": "cache_write", "audio_tokens": "input_audio"},
     _COMPLETION: {"reasoning_tokens": "reasoning", "audio_tokens": "output_audio"},
@@ -51,7 +53,9 @@ USAGE: Final = Fields(
         by_hand("reasoning", f"{_COMPLETION}.reasoning_tokens", *_NAMES["reasoning"], values="count"),
         by_hand("output_audio", f"{_COMPLETION}.audio_tokens", values="count"),
         by_hand("total", "total_tokens", values="count"),
+        by_hand("web_searches", f"{_TOOLS}.{_SEARCHES}", _QUERIES, values="count"),
     ),
+    neutral={"cache_write_1h": 0, "page_fetches": 0},
 )
 
 _NO_DETAILS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
@@ -161,8 +165,22 @@ def _decode_usage(value: JSONObject, path: str, dialect: str) -> Usage:
         input_audio=input_audio,
         output_audio=output_audio,
         total=total,
+        web_searches=_take_searches(reader, form),
         extra=_extra(reader, form, dialect),
     )
+
+
+def _take_searches(reader: Reader, form: JSONObject) -> int | None:
+    tools = reader.peek(_TOOLS)
+    searches = Reader(tools).count(_SEARCHES) if isinstance(tools, dict) else None
+    if searches is None:
+        queries = reader.count(_QUERIES)
+        if queries is not None:
+            form["web_searches"] = _QUERIES
+        return queries
+    inner = Reader(reader.take(_TOOLS, dict), reader.at(_TOOLS))
+    form[_TOOLS] = leave(reader, _TOOLS, inner) if inner.take(_SEARCHES, int) is not None else None
+    return searches
 
 
 def encode_usage(usage: Usage, losses: Losses, dialect: str) -> JSONObject:
@@ -192,7 +210,15 @@ def encode_usage(usage: Usage, losses: Losses, dialect: str) -> JSONObject:
         counts = {name: count for name, count in details.items() if count is not None}
         if counts or key in form:
             fields[key] = {**counts, **left(own, form, key)}
+    if usage.web_searches is not None:
+        fields |= _searches(usage.web_searches, own, form)
     return {**fields, **own}
+
+
+def _searches(searches: int, own: JSONObject, form: JSONObject) -> JSONObject:
+    if "web_searches" in form:
+        return {_QUERIES: searches}
+    return {_TOOLS: {_SEARCHES: searches, **left(own, form, _TOOLS)}}
 
 
 def _details(reader: Reader, key: str) -> Reader:
@@ -222,10 +248,3 @@ def _total(usage: Usage, form: JSONObject) -> JSONObject:
 
 def _extra(reader: Reader, form: JSONObject, dialect: str) -> Extra | None:
     return reader.extra(dialect, **{key: value for key, value in form.items() if value})
-
-
-def extra_usage(fields: JSONObject) -> ExtraUsage:
-    """Return the searches, as Perplexity (`num_search_queries`) and OpenRouter (`server_tool_use`) report them."""
-    tools = fields.get("server_tool_use")
-    searches = Reader(tools).count("web_search_requests") if isinstance(tools, dict) else None
-    return ExtraUsage(searches=Reader(fields).count("num_search_queries") if searches is None else searches)

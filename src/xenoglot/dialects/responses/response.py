@@ -25,7 +25,7 @@ from xenoglot.dialects.responses.finish import completed_as, encode_finish, expl
 from xenoglot.dialects.responses.item_decoder import decode_output
 from xenoglot.dialects.responses.item_encoder import encode_output
 from xenoglot.dialects.responses.request.encoder import encode_request
-from xenoglot.dialects.responses.usage import decode_usage, encode_usage
+from xenoglot.dialects.responses.usage import TOOLS, decode_usage, encode_tool_usage, encode_usage, take_tool_usage
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra
 from xenoglot.model.response import Candidate, Finish, Response
@@ -177,9 +177,10 @@ def take_head(reader: Reader) -> JSONObject:
 def take_usage(reader: Reader) -> Usage | None:
     """Take the token counts, where there are any."""
     usage = decode_usage(reader.peek("usage"), reader.at("usage"))
-    if usage is not None:
-        reader.take("usage", dict)
-    return usage
+    if usage is None:
+        return None
+    reader.take("usage", dict)
+    return take_tool_usage(reader, usage) if TOOLS in reader else usage
 
 
 def take_late(reader: Reader) -> Extra | None:
@@ -266,6 +267,7 @@ class Snapshot:
         completed = {key: form[key] for key in ("completed_at",) if key in form}
         if finish["incomplete_details"] is None:
             del finish["incomplete_details"]  # a server that says something of a whole answer is believed
+        late |= encode_tool_usage(usage, late.get(TOOLS))
         news = {**finish, "output": items, "usage": counts, **completed, **form.get("changed", {}), **late}
         return self._told(news, form.get("absent", self._absent))
 

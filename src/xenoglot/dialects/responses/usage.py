@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from xenoglot.codec.fields import Fields, by_hand
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, leave, left
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
+from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
@@ -38,8 +41,21 @@ USAGE: Final = Fields(
         by_hand("output_tokens", "output_tokens", values="count"),
         by_hand("reasoning", f"{_OUTPUT}.reasoning_tokens", values="count"),
         by_hand("total", "total_tokens", values="count"),
+        by_hand("web_searches", values="count", note="`tool_usage` of the answer"),
     ),
+    neutral={"cache_write_1h": 0, "page_fetches": 0},
 )
+
+TOOLS: Final = "tool_usage"
+_WEB: Final = "web_search"
+_SEARCHES: Final = "num_requests"
+_NO_IMAGES: Final[JSONObject] = {
+    "input_tokens": 0,
+    "input_tokens_details": {"image_tokens": 0, "text_tokens": 0},
+    "output_tokens": 0,
+    "total_tokens": 0,
+}
+"""What hosted tools used is next to `usage`: `ToolUsage` in `openai/types/responses/response.py`."""
 
 
 def decode_usage(value: JSON, path: str) -> Usage | None:
@@ -69,6 +85,42 @@ def decode_usage(value: JSON, path: str) -> Usage | None:
         total=total,
         extra=extra_of(reader, form),
     )
+
+
+def take_tool_usage(reader: Reader, usage: Usage) -> Usage:
+    """Return `usage` with the searches of an answer, which are taken; other tools stay, unless they used nothing."""
+    tools = reader.peek(TOOLS)
+    if not isinstance(tools, dict):
+        return usage
+    web = tools.get(_WEB)
+    searches = Reader(web).count(_SEARCHES) if isinstance(web, dict) and [*web] == [_SEARCHES] else None
+    if searches is None:
+        return usage
+    reader.take(TOOLS, dict)
+    others: JSONObject = {key: value for key, value in tools.items() if key != _WEB}
+    extra = usage.extra or Extra(dialect=NAME)
+    if _is_unused(others):
+        extra = replace(extra, form={**extra.form, TOOLS: others})
+    else:
+        reader.rest()[TOOLS] = others
+    return replace(usage, web_searches=searches, extra=extra)
+
+
+def _is_unused(value: JSON) -> bool:
+    """Whether all counts are zero."""
+    if isinstance(value, dict):
+        return all(map(_is_unused, value.values()))
+    return value is None or (type(value) is int and value == 0)
+
+
+def encode_tool_usage(usage: Usage | None, others: JSON) -> JSONObject:
+    """Return the field of what hosted tools used, where that is known; `others` are tools that are no searches."""
+    if usage is None or usage.web_searches is None:
+        return {}
+    known = form_of(usage.extra, NAME).get(TOOLS) if usage.extra is not None and usage.extra.dialect == NAME else None
+    if not isinstance(others, dict):
+        others = {"image_gen": _NO_IMAGES} if known is None else known
+    return {TOOLS: {_WEB: {_SEARCHES: usage.web_searches}, **others}}
 
 
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:

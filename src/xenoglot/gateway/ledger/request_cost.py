@@ -172,7 +172,7 @@ def counts_of(usage: Usage) -> dict[str, int | None]:
         "reasoning": usage.reasoning,
         "audio_in": usage.input_audio,
         "audio_out": usage.output_audio,
-        "searches": details.searches,
+        "searches": usage.web_searches,
         "extra_input": details.extra_input,
         "extra_output": details.extra_output,
     }
@@ -194,8 +194,7 @@ def _finder(label: str) -> Callable[[JSONObject], ExtraUsage] | None:
 
 def _has_parts(usage: Usage) -> bool:
     """Whether usage reports parts of the cached input that have prices of their own."""
-    parts = usage.extra.fields.get("cache_creation") if usage.extra is not None else None
-    return isinstance(parts, dict) and bool(parts.get("ephemeral_1h_input_tokens"))
+    return bool(usage.cache_write_1h)
 
 
 def _stored_rates(row: StoredPrice) -> Rates:

@@ -66,7 +66,7 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
         usage.reasoning,
         usage.input_audio,
         usage.output_audio,
-        details.searches,
+        usage.web_searches,
         details.extra_input,
         details.extra_output,
         int(usage.estimated),

@@ -46,7 +46,13 @@ class _Details(Struct, gc=False):
 
 
 class _Tools(Struct, gc=False):
-    web_search_requests: Literal[0] | None = None
+    web_search_requests: _Count | None = None
+    web_fetch_requests: _Count | None = None
+
+
+class _ByTtl(Struct, gc=False, forbid_unknown_fields=True):
+    ephemeral_1h_input_tokens: _Count
+    ephemeral_5m_input_tokens: _Count
 
 
 class _Usage(Struct, gc=False):
@@ -56,6 +62,7 @@ class _Usage(Struct, gc=False):
     cache_read_input_tokens: _Count | None = None
     output_tokens_details: _Details | None = None
     server_tool_use: _Tools | None = None
+    cache_creation: _ByTtl | None = None
     iterations: _Alone | None = None
 
 
@@ -72,6 +79,7 @@ class _Answer(Struct, gc=False):
 
 
 _decode = Decoder(_Answer).decode
+_NO_TOOLS = _Tools()
 
 
 @shortcut("usage")
@@ -88,11 +96,18 @@ def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
     reason: FinishReason = REASONS.get(answer.stop_reason, "unknown")
     if reason == "stop" and any(type(block) is _Call for block in answer.content):
         reason = "tool_calls"
+    tools, by_ttl = counts.server_tool_use or _NO_TOOLS, counts.cache_creation
+    hour = None
+    if by_ttl is not None and by_ttl.ephemeral_1h_input_tokens + by_ttl.ephemeral_5m_input_tokens == written:
+        hour = by_ttl.ephemeral_1h_input_tokens
     usage = Usage(
         input_tokens=counts.input_tokens + (read or 0) + (written or 0),
         output_tokens=counts.output_tokens,
         cache_read=read,
         cache_write=written,
         reasoning=None if counts.output_tokens_details is None else counts.output_tokens_details.thinking_tokens,
+        cache_write_1h=hour,
+        web_searches=tools.web_search_requests,
+        page_fetches=tools.web_fetch_requests,
     )
     return usage, reason
