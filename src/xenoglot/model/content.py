@@ -115,12 +115,31 @@ class Logprob(Struct, frozen=True, kw_only=True):
     __repr__ = short_repr
 
 
+CitedUnit: TypeAlias = Literal["char", "page", "block", "search_result"]
+"""What the range of a citation counts."""
+
+
+class CitedRange(Struct, frozen=True, kw_only=True):
+    """The part of a document that is cited, from `start` to before `end`.
+
+    `unit` is what is counted: characters and blocks from 0, pages from 1, or (`search_result`) the blocks of a search
+    result of the prompt. `index` is which document or search result of the prompt it is, from 0.
+    """
+
+    unit: CitedUnit
+    index: int | None = None
+    start: int | None = None
+    end: int | None = None
+
+    __repr__ = short_repr
+
+
 class Citation(Struct, frozen=True, kw_only=True):
     """Where a text took something from.
 
     `kind` is the dialect's own name of the form (`url_citation`, `page_location`). `start` and `end` are character
-    offsets into the text that cites. Offsets into the cited document stay in `extra`: every dialect counts them
-    differently.
+    offsets into the text that cites; `range` is the part of the document that is cited, `source` where a search result
+    of the prompt is from.
     """
 
     kind: str
@@ -128,6 +147,8 @@ class Citation(Struct, frozen=True, kw_only=True):
     title: str | None = None
     file_id: str | None = None
     cited_text: str | None = None
+    source: str | None = None
+    range: CitedRange | None = None
     start: int | None = None
     end: int | None = None
     extra: Extra | None = None

@@ -14,13 +14,13 @@ from xenoglot.codec.json.tool_arguments import arguments_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.names import read_id
 from xenoglot.codec.responses.reasoning import unpack
+from xenoglot.dialects.messages.citations import decode_citation
 from xenoglot.dialects.messages.context_management import COMPACTION, read_block
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import plain_text
 from xenoglot.dialects.messages.hosted.decoder import CALLS, NAMES, RESULT, decode_hosted_call, decode_hosted_result
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
-    Citation,
     Extra,
     File,
     Image,
@@ -55,9 +55,6 @@ BILLING_HEADER = "x-anthropic-billing-header:"
 
 MAX_DEPTH = 16
 """How deep content may stand in content; the dialect itself needs three levels."""
-
-TITLES = {"search_result_location": "title", "web_search_result_location": "title"}
-"""Kinds of citation whose title is the title of a result; the others cite a document (`document_title`)."""
 
 
 def decode_parts(value: JSON, path: str, answer_id: str | None = None) -> tuple[Part, ...]:
@@ -151,20 +148,6 @@ def sealed(part: Reasoning, signature: JSON) -> Reasoning:
         encrypted=brought.encrypted,
         origin=brought.origin,
         extra=replace(extra, form={**extra.form, "signature": signature}),
-    )
-
-
-def decode_citation(value: JSON, path: str) -> Citation:
-    """Return one citation of a text."""
-    reader = Reader(value, path)
-    kind = reader.need("type", str)
-    return Citation(
-        kind=kind,
-        url=reader.take("url", str),
-        title=reader.take(TITLES.get(kind, "document_title"), str),
-        file_id=reader.take("file_id", str),
-        cited_text=reader.take("cited_text", str),
-        extra=reader.extra(NAME),
     )
 
 

@@ -11,11 +11,12 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.requests.names import fit, qualified, spell_id
 from xenoglot.codec.responses.reasoning import pack
+from xenoglot.dialects.messages.citations import encode_citation
 from xenoglot.dialects.messages.context_management import write_block
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.fast.frequent_shapes import ID_LIMIT, NAME_LIMIT, PlainWriter
 from xenoglot.dialects.messages.hosted.encoder import HostedEncoder
-from xenoglot.dialects.messages.part_decoder import CONTAINER, TITLES, UNSIGNED
+from xenoglot.dialects.messages.part_decoder import CONTAINER, UNSIGNED
 from xenoglot.model.content import (
     Audio,
     CompactedHistory,
@@ -161,22 +162,7 @@ class PartEncoder:
 
     def citation(self, citation: Citation, where: str) -> JSONObject | None:
         """Return one citation, or `None` if the dialect has none like it."""
-        own = with_said(
-            {"type": citation.kind},
-            url=citation.url,
-            file_id=citation.file_id,
-            cited_text=citation.cited_text,
-        )
-        if citation.kind == "url_citation":
-            if self._target is not None:  # as input it would need an `encrypted_index` that only a search gives
-                self._losses.dropped(where, "citation", "only the server's own citations can be sent to it")
-                return None
-            self._losses.approximated(where, "citation", "written as a `web_search_result_location`")
-            own |= {"type": "web_search_result_location", "title": citation.title, "encrypted_index": ""}
-            own.setdefault("cited_text", "")
-        elif citation.title is not None:
-            own[TITLES.get(citation.kind, "document_title")] = citation.title
-        return with_rest(own, citation.extra, where, self._losses)
+        return encode_citation(citation, where, self._losses, self._target, home=self._home)
 
     def signature(self, part: Reasoning, where: str) -> str | None:
         """Return the `signature` of a thinking block; `None` if the wire had none."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 _URL = "url_citation"
-_NAMED = frozenset({"file_citation", "container_file_citation"})
+_FILE = "file_citation"
+_NAMED = frozenset({_FILE, "container_file_citation"})
 """The kinds of annotation that name a file by its `filename`."""
 
 ITEM = "message."
@@ -69,7 +70,7 @@ def decode_annotation(reader: Reader) -> Citation:
         title=reader.take_if(_title(kind), str),
         file_id=reader.take_if("file_id", str),
         start=reader.take_if("start_index", int),
-        end=reader.take_if("end_index", int),
+        end=reader.take_if(_end(kind), int),
     )
     whole = kind == _URL and None not in (citation.url, citation.title, citation.start, citation.end)
     return replace(citation, extra=extra_of(reader, {"own": not whole}))
@@ -83,7 +84,7 @@ def encode_annotations(part: Text, where: str, losses: Losses) -> list[JSONObjec
 
 
 def encode_annotation(citation: Citation, length: int, where: str, losses: Losses) -> JSONObject | None:
-    """Return a citation as an annotation; `length` is that of the text. One of a document cannot be said."""
+    """Return a citation as an annotation; `length` is the length of its text."""
     own = own_fields(citation.extra, where, losses)
     if "own" in form_of(citation.extra, NAME):
         said = {
@@ -91,15 +92,14 @@ def encode_annotation(citation: Citation, length: int, where: str, losses: Losse
             _title(citation.kind): citation.title,
             "file_id": citation.file_id,
             "start_index": citation.start,
-            "end_index": citation.end,
+            _end(citation.kind): citation.end,
         }
         return {"type": citation.kind, **{key: value for key, value in said.items() if value is not None}, **own}
     if citation.url is None:
-        losses.dropped(where, citation.kind, "only a URL can be cited")
-        return None
+        return _file_citation(citation, length, own, where, losses)
     if citation.kind != _URL:
         losses.approximated(where, citation.kind, f"written as `{_URL}`")
-    for field in ("cited_text", "file_id"):
+    for field in ("cited_text", "file_id", "source", "range"):
         if getattr(citation, field) is not None:
             losses.dropped(where, field, "an annotation has no such field")
     if citation.title is None:
@@ -112,6 +112,17 @@ def encode_annotation(citation: Citation, length: int, where: str, losses: Losse
         "end_index": length if citation.end is None else citation.end,
         **own,
     }
+
+
+def _file_citation(citation: Citation, length: int, own: JSONObject, where: str, losses: Losses) -> JSONObject | None:
+    """Return the citation of a whole document: the dialect has no places in one."""
+    name = citation.title or citation.source
+    if name is None and citation.file_id is None:
+        losses.dropped(where, citation.kind, "the dialect cites URLs and files")
+        return None
+    losses.approximated(where, "citation", f"written as a `{_FILE}`, which has no place in a document")
+    end = length if citation.end is None else citation.end
+    return {"type": _FILE, "file_id": citation.file_id or "", "filename": name or "", "index": end, **own}
 
 
 def decode_logprobs(reader: Reader, key: str) -> tuple[Logprob, ...]:
@@ -152,6 +163,11 @@ def _encode_logprob(logprob: Logprob, where: str, losses: Losses, *, nested: boo
     if top is not None:
         encoded["top_logprobs"] = [_encode_logprob(other, where, losses, nested=True) for other in top]
     return encoded | own
+
+
+def _end(kind: str) -> str:
+    """Return the field of the end: a `file_citation` has a place in the text alone (`index`)."""
+    return "index" if kind == _FILE else "end_index"
 
 
 def _title(kind: str) -> str:

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from xenoglot.codec.framing.event_template import TemplateHint
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.json.tool_arguments import arguments_of
+from xenoglot.dialects.messages.citations import decode_citation
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.hosted.decoder import CALLS
-from xenoglot.dialects.messages.part_decoder import decode_citation, decode_part, opaque, sealed
+from xenoglot.dialects.messages.part_decoder import decode_part, opaque, sealed
 from xenoglot.errors import WireError
 from xenoglot.model.content import CompactedHistory, HostedCall, Opaque, Origin, Part, Reasoning, Text, ToolCall
 from xenoglot.model.events import (
