@@ -9,11 +9,14 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.json.json_io import decode_json
+from msgspec.structs import replace
+
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.gemini.extras import NAME
+from xenoglot.dialects.google.shared import with_said
 from xenoglot.errors import WireError
-from xenoglot.model.content import Citation, Extra, HostedCall, SearchResult
+from xenoglot.model.content import Citation, CitedRange, Extra, HostedCall, SearchResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +29,7 @@ GROUNDING = "groundingMetadata"
 RECITED = "citationMetadata"
 PAGES = "urlContextMetadata"
 KIND = "url_citation"
+_FILE = "file_citation"
 
 _STRETCH = 64
 """Bytes between two places of a text whose characters are counted once."""
@@ -54,7 +58,8 @@ def _recited(metadata: JSON, text: str) -> Iterator[Citation]:
     for source in _list(metadata.get("citationSources") or metadata.get("citations")):
         uri, title = source.get("uri"), source.get("title")
         if isinstance(uri, str) and uri:
-            yield _citation((uri, title if isinstance(title, str) else None), _place(source, data))
+            start, end = _place(source, data) or (None, None)
+            yield Citation(kind=KIND, url=uri, title=_word(title), start=start, end=end, extra=_OWN)
 
 
 def _grounded(metadata: JSON, text: str) -> Iterator[Citation]:
@@ -64,31 +69,49 @@ def _grounded(metadata: JSON, text: str) -> Iterator[Citation]:
     """
     if not isinstance(metadata, dict):
         return
-    chunks = [_web(chunk) for chunk in _list(metadata.get("groundingChunks"))]
+    chunks = [_cited(chunk) for chunk in _list(metadata.get("groundingChunks"))]
     data = _Bytes(text)
     used: set[int] = set()
     for support in _list(metadata.get("groundingSupports")):
         place = _place(support.get("segment"), data)
         for index in _list(support.get("groundingChunkIndices"), int):
-            if 0 <= index < len(chunks) and chunks[index] is not None:
+            chunk = chunks[index] if 0 <= index < len(chunks) else None
+            if chunk is not None:
                 used.add(index)
-                yield _citation(chunks[index], place)
+                yield chunk if place is None else replace(chunk, start=place[0], end=place[1])
     for index, chunk in enumerate(chunks):
         if chunk is not None and index not in used:
-            yield _citation(chunk, None)
+            yield chunk
 
 
 def _list(value: JSON, kind: type = dict) -> list[JSON]:
     return [item for item in value if type(item) is kind] if isinstance(value, list) else []
 
 
-def _web(chunk: JSONObject) -> tuple[str, str | None] | None:
+def _cited(chunk: JSONObject) -> Citation | None:
+    """Return what a chunk cites: a page of the web, or a document (`GroundingChunkRetrievedContext` in the SDK)."""
     match chunk:
         case {"web": {"uri": str() as uri, **rest}}:
-            title = rest.get("title")
-            return uri, title if isinstance(title, str) else None
+            return Citation(kind=KIND, url=uri, title=_word(rest.get("title")), extra=_OWN)
+        case {"retrievedContext": dict() as found}:
+            page = found.get("pageNumber")
+            place = _word(found.get("uri"))
+            is_url = (place or "").startswith(("https://", "http://"))
+            return Citation(
+                kind=KIND if is_url else _FILE,
+                url=place if is_url else None,
+                file_id=None if is_url else place,
+                title=_word(found.get("title")),
+                cited_text=_word(found.get("text")),
+                range=CitedRange(unit="page", start=page, end=page + 1) if type(page) is int else None,
+                extra=_OWN,
+            )
         case _:
             return None
+
+
+def _word(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 class _Bytes:
@@ -139,21 +162,16 @@ def _covers(data: bytes, start: int, end: int, said: str) -> bool:
     return len(words) == end - start and data.startswith(words, start)
 
 
-def _citation(chunk: tuple[str, str | None] | None, place: tuple[int, int] | None) -> Citation:
-    uri, title = chunk or ("", None)
-    start, end = place or (None, None)
-    return Citation(kind=KIND, url=uri, title=title, start=start, end=end, extra=_OWN)
-
-
 class Grounding:
     """Builds the grounding metadata of one candidate from its citations."""
 
-    __slots__ = ("_chunks", "_losses", "_pages", "_queries", "_supports", "_where")
+    __slots__ = ("_chunks", "_losses", "_numbers", "_pages", "_queries", "_supports", "_where")
 
     def __init__(self, where: str, losses: Losses) -> None:
         self._where = where
         self._losses = losses
-        self._chunks: dict[tuple[str, str | None], int] = {}
+        self._chunks: list[JSONObject] = []
+        self._numbers: dict[bytes, int] = {}  # of chunks, by what they cite
         self._supports: list[JSONObject] = []
         self._queries: list[str] = []
         self._pages: list[JSONObject] = []
@@ -182,7 +200,7 @@ class Grounding:
                 self._losses.dropped(where, field, "the metadata holds URLs and titles")
         self._losses.carry(one.extra, where, NAME)
         if kind == "web_search":
-            self._chunks.setdefault((one.url, one.title), len(self._chunks))
+            self._number(_page(one.url, one.title))
         else:
             self._pages.append({"retrievedUrl": one.url, "urlRetrievalStatus": "URL_RETRIEVAL_STATUS_SUCCESS"})
 
@@ -191,13 +209,14 @@ class Grounding:
         if citation.extra is not None and citation.extra.dialect == NAME:
             return  # it is written back with the metadata it was read off
         self._losses.carry(citation.extra, self._where, NAME)
-        if citation.url is None:
-            self._losses.dropped(self._where, "citation", "only URLs can be cited")
-            return
         exact = citation.end is not None and citation.end <= len(text)
-        if citation.kind != KIND or citation.cited_text is not None or before or not exact:
-            self._losses.approximated(self._where, "citation", "written as a chunk of the web")
-        index = self._chunks.setdefault((citation.url, citation.title), len(self._chunks))
+        if citation.url is None:
+            self._losses.approximated(self._where, "citation", "written as a chunk of a document")
+            index = self._number(_document(citation))
+        else:
+            if citation.kind != KIND or citation.cited_text is not None or before or not exact:
+                self._losses.approximated(self._where, "citation", "written as a chunk of the web")
+            index = self._number(_page(citation.url, citation.title))
         if not text:  # an empty part may be left out, and has no place
             return
         start = min(citation.start or 0, len(text))
@@ -208,6 +227,13 @@ class Grounding:
             segment["text"] = text[start:end]
         self._supports.append({"segment": segment, "groundingChunkIndices": [index]})
 
+    def _number(self, chunk: JSONObject) -> int:
+        """Return the number of a chunk in the list; two that cite the same are one."""
+        index = self._numbers.setdefault(encode_json(chunk), len(self._chunks))
+        if index == len(self._chunks):
+            self._chunks.append(chunk)
+        return index
+
     def metadata(self, parts: int) -> JSONObject:
         """Return the fields of a candidate of as many `parts`; none where nothing was cited, searched or fetched."""
         pages = {PAGES: {"urlMetadata": self._pages}} if self._pages else {}
@@ -215,9 +241,20 @@ class Grounding:
             return pages
         if any(support["segment"]["partIndex"] != parts - 1 for support in self._supports):
             self._losses.approximated(self._where, "citation", "only the last text keeps its citations")
-        chunks = [{"web": {"uri": uri} | ({} if title is None else {"title": title})} for uri, title in self._chunks]
-        told = {"webSearchQueries": self._queries, "groundingChunks": chunks, "groundingSupports": self._supports}
+        told = {"webSearchQueries": self._queries, "groundingChunks": self._chunks, "groundingSupports": self._supports}
         return {GROUNDING: {key: value for key, value in told.items() if value}, **pages}
+
+
+def _page(url: str, title: str | None) -> JSONObject:
+    return {"web": with_said({"uri": url}, title=title)}
+
+
+def _document(citation: Citation) -> JSONObject:
+    """Return the chunk of a document: its name, the words that are cited, and the first page of these."""
+    cited = citation.range
+    page = cited.start if cited is not None and cited.unit == "page" else None
+    fields = with_said({}, uri=citation.file_id or citation.source, title=citation.title, text=citation.cited_text)
+    return {"retrievedContext": with_said(fields, pageNumber=page)}
 
 
 def _queries(arguments: str) -> list[str]:
