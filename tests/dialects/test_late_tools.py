@@ -45,7 +45,17 @@ def test_the_schema_of_a_result_crosses_where_both_have_it(fields: JSONObject) -
     assert translate_request(gemini(**fields), "gemini", "gemini")["tools"] == gemini(**fields)["tools"]
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in ("responses", "messages", "gemini")])
+def test_a_tool_that_is_found_late_crosses_to_interactions() -> None:
+    losses = Losses()
+    tool = Tool(name="f", parameters=SCHEMA, output_schema=SCHEMA, defer_loading=True)
+    body = get("interactions").encode_request(Request(model="m", messages=HI, tools=(tool,)), losses, Target())
+    assert body["tools"] == [{"type": "function", "name": "f", "parameters": SCHEMA, "defer_loading": True}]
+    assert lost(losses) == [("$.tools[0]", "output_schema", "dropped")]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in names() if name not in ("responses", "messages", "gemini", "interactions")]
+)
 def test_elsewhere_each_field_is_reported(name: str) -> None:
     tool = Tool(
         name="f",
@@ -62,7 +72,7 @@ def test_elsewhere_each_field_is_reported(name: str) -> None:
     if body.get("tools"):
         assert lost(losses) == [
             ("$.tools[0]", "output_schema", "dropped"),
-            ("$.tools[0]", "defer_loading", "dropped"),
+            ("$.tools[0]", "defer_loading", "emulated"),
             ("$.tools[0]", "allowed_callers", "approximated"),
         ]
 
@@ -98,6 +108,6 @@ def test_code_of_one_provider_is_no_program_of_another(source: str, target: str,
     (tool,) = translate_request(body, source, target, losses)["tools"]
     assert tool.keys().isdisjoint({"allowed_callers", "defer_loading"})
     assert lost(losses) == [
-        ("$.tools[0]", "defer_loading", "dropped"),
+        ("$.tools[0]", "defer_loading", "emulated"),
         ("$.tools[0]", "allowed_callers", "approximated"),
     ]

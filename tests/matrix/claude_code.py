@@ -131,7 +131,7 @@ LOST = (
     "$.messages[5].content[0] name emulated (fitted to what the server takes)",
     "$.messages[6].content[0] cache dropped (a result takes no cache mark)",
     "$.messages[6].content[0] is_error emulated (the text begins with `[tool error]`)",
-    "$.tools[29] defer_loading dropped (the server has no search for tools: this one is described at once)",
+    "$.tools[29] defer_loading emulated (the server has no search for tools: this one is described at once)",
     "$.tools[29] name emulated (fitted to what the server takes)",
     "$.thinking display dropped (the dialect has no such field)",
     "$.thinking mode dropped (the effort stands for it)",

@@ -248,7 +248,8 @@ class HarmlessLoss(Struct, frozen=True):
 HARMLESS = (
     HarmlessLoss("cache", "dropped", "cache marks change the price and the time of an answer, not its words"),
     HarmlessLoss("header anthropic-beta", "dropped", "the fields that a beta allows have losses of their own"),
-    HarmlessLoss("defer_loading", "dropped", "the tool is described at once instead of after a search"),
+    HarmlessLoss("defer_loading", "emulated", "the tool is described at once instead of after a search"),
+    HarmlessLoss("tool_search", "emulated", "all tools are described at once instead of after a search"),
     HarmlessLoss("namespace.description", "dropped", "each tool of a namespace has a description of its own"),
     HarmlessLoss("name", "emulated", "the model reads a fitted name; the client gets its own name back"),
     HarmlessLoss("id", "emulated", "ids connect a call with its result; both are fitted alike"),

@@ -22,6 +22,7 @@ from xenoglot.model.content import (
 from xenoglot.model.hosted import HostedTool
 
 if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
 
 
@@ -48,11 +49,17 @@ def name_of(part: Part) -> str:
     return kind_of(part) if isinstance(part, Opaque) else _NAMES[type(part)]
 
 
-def only_runner(tool: Opaque | HostedTool) -> str:
-    """Return why a tool is left out that the dialect has no name for."""
-    if isinstance(tool, HostedTool):
-        return "the provider runs it, and the dialect has no such tool"
-    return f"a tool that only a server of {tool.dialect} runs"
+def note_left_out(tool: Opaque | HostedTool, where: str, losses: Losses) -> None:
+    """Report that a tool is left out, which the dialect has no name for.
+
+    Without a search for tools every tool is described at once, so the model knows the same tools.
+    """
+    if isinstance(tool, Opaque):
+        losses.dropped(where, kind_of(tool), f"a tool that only a server of {tool.dialect} runs")
+    elif tool.kind == "tool_search":
+        losses.emulated(where, tool.kind, "all tools are described at once")
+    else:
+        losses.dropped(where, tool.kind, "the provider runs it, and the dialect has no such tool")
 
 
 def kind_of(part: Opaque | HostedTool) -> str:

@@ -54,8 +54,6 @@ def test_namespaces() -> None:
 @pytest.mark.parametrize(
     "tool",
     [
-        {"type": "tool_search"},
-        {"type": "tool_search", "execution": "server"},
         {"type": "namespace", "name": "n", "tools": []},
         {"type": "namespace", "name": "n", "tools": [{"type": "x_new"}]},
     ],

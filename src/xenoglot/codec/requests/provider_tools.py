@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from xenoglot.model.hosted import HostedTool
 from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Request
+    from xenoglot.model.request import Request, RequestTool
 
 
 DIRECT: Final = "direct"
@@ -36,12 +39,17 @@ def object_schema(required: str, /, **properties: JSON) -> JSONObject:
     return {"type": "object", "properties": properties, **needed}
 
 
+def searches_tools(tools: Iterable[RequestTool]) -> bool:
+    """Whether the provider searches among the tools, so that those that are found late are not described at once."""
+    return any(isinstance(tool, HostedTool) and tool.kind == "tool_search" for tool in tools)
+
+
 def note_lacking(tool: Tool, where: str, losses: Losses, *known: str) -> None:
     """Report the fields of `tool` that a dialect cannot write, which knows those in `known`."""
     if tool.output_schema is not None and "output_schema" not in known:
         losses.dropped(where, "output_schema", _LACKING["output_schema"])
     if tool.defer_loading and "defer_loading" not in known:
-        losses.dropped(where, "defer_loading", _LACKING["defer_loading"])
+        losses.emulated(where, "defer_loading", _LACKING["defer_loading"])
     if tool.allowed_callers not in (None, (DIRECT,)) and "allowed_callers" not in known:
         losses.approximated(where, "allowed_callers", _LACKING["allowed_callers"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of, only_runner
+from xenoglot.codec.opaque import note_left_out
 from xenoglot.codec.reader import Reader, expected, leave, left, need_object
 from xenoglot.codec.requests.names import fit, namespaces_of, qualified
 from xenoglot.codec.requests.provider_tools import note_lacking
@@ -92,7 +92,7 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
         elif isinstance(tool, Opaque) and tool.dialect == NAME:
             tools.append(tool.data)
         elif not (isinstance(tool, HostedTool) and searches(tool, crossing)):
-            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
+            note_left_out(tool, where, crossing.losses)
     return tools
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of, only_runner
+from xenoglot.codec.opaque import note_left_out
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespaces_of
@@ -156,7 +156,7 @@ def encode_tools(request: Request, parts: PartEncoder, crossing: EncodeContext) 
             encoded.append(entry)
             known.append(tool)
         else:
-            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
+            note_left_out(tool, where, crossing.losses)
         before = tool.definition if isinstance(tool, Tool) else None
     layout = form_of(request.extra, NAME).get("layout", [])
     if [flag for count, beside in layout for flag in [*[False] * count, *[True] * beside]] != [

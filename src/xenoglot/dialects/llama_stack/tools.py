@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of, only_runner
+from xenoglot.codec.opaque import note_left_out
 from xenoglot.codec.reader import Reader, leave
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, namespace_of, qualified
@@ -168,7 +168,7 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
         if not isinstance(tool, Tool):
-            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
+            note_left_out(tool, where, crossing.losses)
         elif not allowed or tool.name in allowed:
             tools.append(_encode_tool(tool, where, crossing))
     return tools

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of, only_runner
+from xenoglot.codec.opaque import note_left_out
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespace_of
-from xenoglot.codec.requests.provider_tools import DIRECT, note_lacking
+from xenoglot.codec.requests.provider_tools import DIRECT, note_lacking, searches_tools
 from xenoglot.dialects.messages.client_tools import encode_client_tool
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.hosted.tools import KINDS, encode_hosted_tool
@@ -32,6 +32,7 @@ _MODES = {"auto": "auto", "required": "any", "none": "none"}
 def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: bool, strict: bool) -> list[JSONObject]:
     """Return the tools; `strict` says whether the server can hold to a schema."""
     allowed = frozenset() if home else _narrowed(request, losses)
+    late = home or searches_tools(request.tools)
     tools: list[JSONObject] = []
     toolset: ProviderDefinition | None = None  # of the tool before
     for index, tool in enumerate(request.tools):
@@ -42,7 +43,7 @@ def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: 
         if not isinstance(tool, Tool):
             tools += _server_tool(tool, where, losses, home=home)
         elif not allowed or tool.name in allowed:
-            tools.append(parts.plain.tool(tool) or _encode_tool(tool, where, parts, losses, home=home))
+            tools.append(parts.plain.tool(tool) or _encode_tool(tool, where, parts, losses, late=late, home=home))
     if not strict and any(encoded.get("strict") for encoded in tools):
         losses.dropped("$.tools", "strict", "the server does not hold to schemas")
         tools = [{key: value for key, value in encoded.items() if key != "strict"} for encoded in tools]
@@ -77,11 +78,13 @@ def _server_tool(tool: Opaque | HostedTool, where: str, losses: Losses, *, home:
         return [] if encoded is None else [encoded]
     if isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
         return [tool.data]
-    losses.dropped(where, kind_of(tool), only_runner(tool))
+    note_left_out(tool, where, losses)
     return []
 
 
-def _encode_tool(tool: Tool, where: str, parts: PartEncoder, losses: Losses, *, home: bool) -> JSONObject:
+def _encode_tool(  # noqa: PLR0913  where it goes, and what the server knows
+    tool: Tool, where: str, parts: PartEncoder, losses: Losses, *, late: bool, home: bool
+) -> JSONObject:
     if tool.definition is not None and tool.definition.dialect == NAME:
         return encode_client_tool(tool, tool.definition, where, losses, home=home)
     if tool.kind == "custom":
@@ -89,20 +92,20 @@ def _encode_tool(tool: Tool, where: str, parts: PartEncoder, losses: Losses, *, 
     own: JSONObject = {"name": parts.tool_name(tool.name, tool.namespace, where)}
     with_said(own, type=form_of(tool.extra, NAME).get("type"), description=tool.description, strict=tool.strict)
     own["input_schema"] = tool.parameters if home else _object_schema(tool, where, losses)
-    own |= _late(tool, where, losses, home=home)
+    own |= _late(tool, where, losses, late=late, home=home)
     if tool.cache is not None:
         own["cache_control"] = encode_cache(tool.cache, where, losses, home=home)
     return with_rest(own, tool.extra, where, losses)
 
 
-def _late(tool: Tool, where: str, losses: Losses, *, home: bool) -> JSONObject:
+def _late(tool: Tool, where: str, losses: Losses, *, late: bool, home: bool) -> JSONObject:
     """Return when the model learns of a tool and who may call it.
 
-    A tool of another dialect is described at once: a server refuses tools that no search can find.
+    Unless it may be found `late`, it is described at once: a server refuses tools that no search can find.
     """
     known: list[str] = []
     fields: JSONObject = {"allowed_callers": [DIRECT]} if DIRECT in form_of(tool.extra, NAME) else {}
-    if tool.defer_loading is not None and home:
+    if tool.defer_loading is not None and late:
         fields["defer_loading"] = tool.defer_loading
         known.append("defer_loading")
     callers = tool.allowed_callers

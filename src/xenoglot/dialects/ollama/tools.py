@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of, only_runner
+from xenoglot.codec.opaque import note_left_out
 from xenoglot.codec.reader import leave, left, need_object
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, qualified
@@ -45,7 +45,7 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
         elif isinstance(tool, Opaque) and tool.dialect == FAMILY:
             tools.append(tool.data)
         else:
-            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
+            note_left_out(tool, where, crossing.losses)
     _note_choice(request, crossing)
     return tools
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of, only_runner
+from xenoglot.codec.opaque import note_left_out
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.requests.provider_tools import DIRECT, note_lacking
+from xenoglot.codec.requests.provider_tools import DIRECT, note_lacking, searches_tools
 from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.client_calls import ALIASES, CHOSEN, client_names, decode_client_tool, tool_kind
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
@@ -110,19 +110,20 @@ def encode_tools(request: Request, crossing: EncodeContext, inside: Sequence[JSO
     told = {encode_json(tool) for tool in inside}
     run = 0
     hosted = encode_hosted_tools(request.tools, crossing)
+    late = crossing.home or searches_tools(request.tools)
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
         if isinstance(tool, Tool):
             form = form_of(tool.extra, NAME)
             run += "namespace" in form
             if not ("placed" in form and crossing.home):
-                tools.append((tool.namespace, run, _encode_tool(tool, where, crossing)))
+                tools.append((tool.namespace, run, _encode_tool(tool, where, crossing, late=late)))
         elif isinstance(tool, HostedTool):
             entry = hosted.get(index)
             if entry is not None and entry not in inside:
                 tools.append((None, run, entry))
         elif tool.dialect != NAME:
-            crossing.losses.dropped(where, kind_of(tool), only_runner(tool))
+            note_left_out(tool, where, crossing.losses)
         elif encode_json(tool.data) not in told:
             tools.append((None, run, tool.data))
     return _gathered(tools)
@@ -237,7 +238,7 @@ def _decode_allowed(choice: Reader, ours: Mapping[str, str], hosted: Collection[
     )
 
 
-def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
+def _encode_tool(tool: Tool, where: str, crossing: EncodeContext, *, late: bool) -> JSONObject:
     if tool.definition is not None and tool_kind(tool) is not None:
         return tool.definition.fields
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, crossing.losses)
@@ -246,7 +247,7 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     encoded: JSONObject = {"type": tool.kind, "name": fitted_name(tool.name, where, crossing)}
     if tool.description is not None:
         encoded["description"] = tool.description
-    encoded |= _late(tool, where, crossing)
+    encoded |= _late(tool, where, crossing, late=late)
     if tool.kind == "custom":
         if tool.format is not None:
             encoded["format"] = _flat_format(tool.format)
@@ -254,14 +255,14 @@ def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     return encoded | _function(tool, form, where, crossing) | own
 
 
-def _late(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
+def _late(tool: Tool, where: str, crossing: EncodeContext, *, late: bool) -> JSONObject:
     """Return when the model learns of a tool and who may call it.
 
-    A tool of another dialect is described at once: a server refuses tools that no search can find.
+    Unless it may be found `late`, it is described at once: a server refuses tools that no search can find.
     """
     known = ["output_schema"] if tool.kind == "function" else []
     fields: JSONObject = {"allowed_callers": [DIRECT]} if DIRECT in form_of(tool.extra, NAME) else {}
-    if tool.defer_loading is not None and crossing.home:
+    if tool.defer_loading is not None and late:
         fields["defer_loading"] = tool.defer_loading
         known.append("defer_loading")
     if tool.allowed_callers is not None and (crossing.home or _CALLERS.issuperset(tool.allowed_callers)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -65,7 +65,7 @@ class HostedFunction(Struct, frozen=True):
     @property
     def kind(self) -> HostedKind:
         """The kind of the tool."""
-        return self.tool.kind
+        return cast("HostedKind", self.tool.kind)  # no search for tools is executed here
 
 
 class ExecutionServices(Struct, frozen=True):

@@ -51,7 +51,8 @@ class ToolExecution:
 
     def kinds(self, request: Request) -> frozenset[HostedKind]:
         """Return the kinds of tools of a request that can be executed here."""
-        return frozenset(tool.kind for tool in request.tools if type(tool) is HostedTool and tool.kind in self._kinds)
+        found = [tool.kind for tool in request.tools if type(tool) is HostedTool]
+        return frozenset(kind for kind in found if kind != "tool_search" and kind in self._kinds)
 
     async def answer(
         self, call: RoundCall, kinds: frozenset[HostedKind], ask: Callable[[], Awaitable[Answer]]

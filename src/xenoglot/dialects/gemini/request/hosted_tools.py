@@ -15,6 +15,8 @@ from xenoglot.model.content import Extra
 from xenoglot.model.hosted import HostedTool
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import HostedKind
     from xenoglot.model.json import JSONObject
@@ -24,7 +26,7 @@ _KINDS: Final[dict[str, HostedKind]] = {
     "urlContext": "web_fetch",
     "codeExecution": "code_execution",
 }
-_WORDS: Final = {kind: word for word, kind in _KINDS.items()}
+_WORDS: Final[Mapping[str, str]] = {kind: word for word, kind in _KINDS.items()}
 
 
 def decode_hosted_tools(entry: JSONObject) -> list[HostedTool] | None:

@@ -23,44 +23,62 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import HostedKind
+    from xenoglot.model.hosted import HostedToolKind
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import RequestTool
 
 TOOLSET: Final = "mcp_toolset"
 SERVERS: Final = "mcp_servers"
 
-KINDS: Final[frozenset[HostedKind]] = frozenset({"web_search", "web_fetch", "code_execution", "mcp"})
+KINDS: Final[frozenset[HostedToolKind]] = frozenset({"web_search", "web_fetch", "code_execution", "mcp", "tool_search"})
 
-_VERSIONS: Final[dict[HostedKind, str]] = {
+_VERSIONS: Final[dict[HostedToolKind, str]] = {
     "web_search": "web_search_20250305",
     "web_fetch": "web_fetch_20250910",
     "code_execution": "code_execution_20250825",
+    "tool_search": "tool_search_tool_bm25_20251119",
 }
 """The versions that are written for tools of other dialects: those that the most models have."""
 
-_WRITTEN: Final[dict[HostedKind, tuple[str, ...]]] = {
+_WRITTEN: Final[dict[HostedToolKind, tuple[str, ...]]] = {
     "web_search": ("allowed_domains", "blocked_domains", "max_uses", "location", "cache"),
     "web_fetch": ("allowed_domains", "blocked_domains", "max_uses", "cache"),
     "code_execution": ("cache",),
     "mcp": ("cache",),
+    "tool_search": ("cache",),
 }
 
 NEVER: Final = "never"
 """The one `approval` that this dialect can hold to: it calls the tools of a server without asking."""
 
 
-def hosted_kind(kind: str) -> HostedKind | None:
+_SEARCHES: Final = frozenset({"tool_search_tool_bm25", "tool_search_tool_regex"})
+"""Types of searches for tools, with a version or without (`tool_search_tool_bm25_20251119_param.py`)."""
+
+
+def hosted_kind(kind: str) -> HostedToolKind | None:
     """Return what a tool of type `kind` does; `None` for one that no other dialect has."""
+    if _unversioned(kind) in _SEARCHES:
+        return "tool_search"
     name, _, version = kind.rpartition("_")
-    found: dict[str, HostedKind] = {known.rpartition("_")[0]: kind for kind, known in _VERSIONS.items()}
+    found: dict[str, HostedToolKind] = {known.rpartition("_")[0]: kind for kind, known in _VERSIONS.items()}
     return found.get(name) if version.isdecimal() else None
 
 
-def decode_hosted_tool(reader: Reader, kind: str, does: HostedKind) -> HostedTool:
+def _unversioned(kind: str) -> str:
+    name, _, version = kind.rpartition("_")
+    return name if version.isdecimal() else kind
+
+
+def _name_of(kind: str, does: HostedToolKind) -> str:
+    """Return the name that a tool of a type has to have."""
+    return _unversioned(kind) if does == "tool_search" else does
+
+
+def decode_hosted_tool(reader: Reader, kind: str, does: HostedToolKind) -> HostedTool:
     """Return the tool of a type `kind`, which is taken."""
     form: JSONObject = {"type": kind}
-    if reader.take_word("name", (does,)) is None:
+    if reader.take_word("name", (_name_of(kind, does),)) is None:
         form["name"] = "kept"
     return HostedTool(
         kind=does,
@@ -171,7 +189,7 @@ def encode_hosted_tool(tool: HostedTool, where: str, losses: Losses, *, home: bo
         own["mcp_server_name"] = tool.server.label
         own |= _selection(tool, tool.server)
     elif "name" not in form:
-        own["name"] = tool.kind
+        own["name"] = _name_of(own["type"], tool.kind)
     written = _WRITTEN[tool.kind]
     if "max_uses" in written:
         with_said(own, max_uses=tool.max_uses, **_domains(tool, where, losses, home=home))

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from xenoglot.codec.requests.encode_context import EncodeContext
-    from xenoglot.model.content import HostedKind
+    from xenoglot.model.hosted import HostedToolKind
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import RequestTool
 
-TYPES: Final[Mapping[str, HostedKind]] = {
+TYPES: Final[Mapping[str, HostedToolKind]] = {
     "web_search": "web_search",
     "web_search_2025_08_26": "web_search",
     "web_search_preview": "web_search",
@@ -32,16 +32,18 @@ TYPES: Final[Mapping[str, HostedKind]] = {
     "mcp": "mcp",
     "file_search": "file_search",
     "image_generation": "image_generation",
+    "tool_search": "tool_search",
 }
 KINDS: Final = frozenset({*TYPES.values(), "web_fetch"})
 
-_WORDS: Final[Mapping[HostedKind, str]] = {
+_WORDS: Final[Mapping[HostedToolKind, str]] = {
     "web_search": "web_search",
     "web_fetch": "web_search",
     "code_execution": "code_interpreter",
     "mcp": "mcp",
     "file_search": "file_search",
     "image_generation": "image_generation",
+    "tool_search": "tool_search",
 }
 
 _CONTAINER: Final[JSONObject] = {"type": "auto"}
@@ -115,6 +117,9 @@ def encode_hosted_tools(tools: Sequence[RequestTool], crossing: EncodeContext) -
         if not isinstance(tool, HostedTool):
             continue
         where = f"$.tools[{index}]"
+        if tool.kind == "file_search" and (tool.extra is None or tool.extra.dialect != NAME):
+            crossing.losses.dropped(where, "file_search", "it names no vector store of the dialect")
+            continue
         if tool.kind == "web_fetch":
             crossing.losses.emulated(where, "web_fetch", "pages are opened by the search of the dialect")
             if searches:
