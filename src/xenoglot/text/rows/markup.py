@@ -82,6 +82,21 @@ _QWEN: Final = (
         telling=_QWEN_TELLING,
     ),
     Syntax(
+        name="minicpm_v",
+        title="MiniCPM-V",
+        source="https://github.com/vllm-project/vllm/blob/main/vllm/parser/minicpmv.py",
+        note="As Qwen 3.5; the prompt opens a thought where one is asked for.",
+        models=("minicpm-v*", "minicpm_v*", "minicpmv*"),
+        calls=_QWEN_CALLS,
+        slips=_SLIPS,
+        thoughts=(replace(_THINK_LINE, asked=True),),
+        dropped=(
+            *_CHATML_ENDS,
+            *(f"<{mark}reserved_{number}{mark}>" for number in range(12, 16) for mark in ("", "|")),
+        ),
+        telling=_QWEN_TELLING,
+    ),
+    Syntax(
         name="mimo_v2",
         title="MiMo V2",
         source="https://github.com/vllm-project/vllm/pull/58019",
@@ -213,13 +228,13 @@ _QWEN: Final = (
 _GLM_VALUE: Final = "<arg_key>KEY</arg_key>\n<arg_value>VALUE</arg_value>"
 
 
-def _pairs(*, line: str, name_end: tuple[str, ...] = ()) -> Markup:
+def _pairs(*, line: str, name_end: tuple[str, ...] = (), tag: str = "arg") -> Markup:
     return Markup(
         call_name_end=name_end,
-        parameter=("<arg_key>",),
-        name_end=("</arg_key>",),
-        value=("<arg_value>",),
-        parameter_end=("</arg_value>",),
+        parameter=(f"<{tag}_key>",),
+        name_end=(f"</{tag}_key>",),
+        value=(f"<{tag}_value>",),
+        parameter_end=(f"</{tag}_value>",),
         trim="nothing",
         line=line,
     )
@@ -273,6 +288,22 @@ _GLM: Final = (
         slips=(*_SLIPS, *_USER_TAGS),
         thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         telling=_GLM_TELLING,
+    ),
+    Syntax(
+        name="telechat4",
+        title="TeleChat 4",
+        source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/telechat4_tool_parser.py",
+        note="As GLM 4.5 with tags of its own, or a name and a JSON object. The prompt opens the thoughts.",
+        models=("telechat4*", "telechat-4*"),
+        calls=(
+            CallSyntax(open=("<tool_call>",), close=("</tool_call>",), joint="", payload=_pairs(line="", tag="param")),
+            TAGGED_NAME,
+        ),
+        slips=(TAGGED_JSON, *FORGOTTEN),
+        thoughts=(_THINK_LINE,),
+        telling=ToolPromptSyntax(
+            tools=(f"{_TOOLS}<tool_call>NAME<param_key>KEY</param_key><param_value>VALUE</param_value></tool_call>"),
+        ),
     ),
     Syntax(
         name="iquest",
