@@ -20,7 +20,7 @@ DOCS: Final = sorted((ROOT.parent / "docs").rglob("*.md"))
 
 FENCES: Final = frozenset({"object-behind-words"})
 """A code block behind words that holds a call of a declared tool; some families are known to write so."""
-FENCING: Final = frozenset({"json", "xlam", "qwen25_coder", "gemma3"})
+FENCING: Final = frozenset({"json", "xlam", "qwen25_coder", "gemma3", "rwkv"})
 
 LONGEST_HELD: Final = 24
 """Characters beyond the longest marker: a code block of JSON waits for the first key that is none of a call."""

@@ -183,6 +183,7 @@ class Named(Struct, frozen=True, kw_only=True):
     is no `infix`, the name ends where a blank or the object begins. `spelled` is how a name is written, of the call
     that is `{number}` from 0 on; a name that has a number is so spelled, and is the id of the call. `space` ends a
     namespace, or a name for people, that may stand before the name. `void` in place of the object: it has no arguments.
+    `gap` is written between name and object where there is no `infix`.
     """
 
     prefix: tuple[str, ...] = ()
@@ -192,6 +193,7 @@ class Named(Struct, frozen=True, kw_only=True):
     spelled: str = _PLAIN
     space: str = ""
     void: tuple[str, ...] = ()
+    gap: str = " "
     starts: str = ""
 
     def read(self, section: ParserInput, /) -> Reading:
@@ -237,7 +239,7 @@ class Named(Struct, frozen=True, kw_only=True):
     def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
         """Return one text for each call."""
         prefix, infix, suffix = ((spellings or ("",))[0] for spellings in (self.prefix, self.infix, self.suffix))
-        between = infix or " "
+        between = infix or self.gap
         names = (self._spelled(name, number) for number, (name, _) in enumerate(calls))
         return [
             f"{prefix}{name}{between}{arguments or '{}'}{suffix}"

@@ -1,4 +1,4 @@
-"""Payload of a name followed by arguments of any form (Reframr, behaviour R3)."""
+"""Payload of a name followed by arguments of any form (Reframr, behaviour R3; Code World Model)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 FIELD: Final = "input"
-"""The one argument that a value which is no object becomes."""
+"""The one argument that a value which is no object becomes, usually."""
 
 _VALUES: Final = frozenset('"[-0123456789tfn')
 """What a JSON value that is no object begins with."""
@@ -29,9 +29,14 @@ _WORD = re.compile(r"[^\s<]+")
 
 
 class FreeText(Struct, frozen=True, kw_only=True):
-    """A name, a blank, and a value or plain words, up to the end or to `another`, the marker of the next call."""
+    """A name, a blank, and a value or plain words, up to the end or to `another`, the marker of the next call.
+
+    They become the argument `field`; with `values`, what is JSON counts as such, and not as a text.
+    """
 
     another: str
+    field: str = FIELD
+    values: bool = True
     starts: str = ""
 
     def read(self, section: ParserInput, /) -> Reading:
@@ -50,7 +55,7 @@ class FreeText(Struct, frozen=True, kw_only=True):
             if first in "{<":
                 raise MismatchError
             section.name(name)
-            value = _Value(section, held=first in _VALUES)
+            value = _Value(section, self.field, held=self.values and first in _VALUES)
             yield from self._words(section, value)
             if section.ended and not section.stopped and not section.rest:
                 section.end()
@@ -98,12 +103,13 @@ class FreeText(Struct, frozen=True, kw_only=True):
 class _Value:
     """What stands behind the name: `held` until it is all there where it may be JSON; else a string as it comes."""
 
-    def __init__(self, section: ParserInput, *, held: bool) -> None:
+    def __init__(self, section: ParserInput, field: str, *, held: bool) -> None:
         self._section = section
+        self._field = field
         self._held: list[str] | None = [] if held else None
         self._size = 0
         if not held:
-            section.arguments(f'{{"{FIELD}": "')
+            section.arguments(f'{{"{field}": "')
 
     def add(self, text: str) -> None:
         if self._held is None:
@@ -118,14 +124,14 @@ class _Value:
         if self._held is not None:
             text = "".join(self._held)
             if _is_json(text):
-                self._section.arguments(f'{{"{FIELD}": {text}}}')
+                self._section.arguments(f'{{"{self._field}": {text}}}')
                 return
             self._spill(self._held)
         self._section.arguments('"}')
 
     def _spill(self, held: list[str]) -> None:
         self._held = None
-        self._section.arguments(f'{{"{FIELD}": "{_escaped("".join(held))}')
+        self._section.arguments(f'{{"{self._field}": "{_escaped("".join(held))}')
 
 
 def _name(section: ParserInput) -> Generator[None, None, str]:

@@ -10,7 +10,7 @@ from xenoglot.text.payloads.code import Code
 from xenoglot.text.payloads.json_calls import JSONCalls, Named
 from xenoglot.text.payloads.python_text import LETTERS
 from xenoglot.text.payloads.pythonic import Pythonic
-from xenoglot.text.rows import deepseek, python_lists, tagged
+from xenoglot.text.rows import deepseek, labelled, python_lists, tagged
 from xenoglot.text.rows.shared import FORGOTTEN
 from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
@@ -307,4 +307,14 @@ _FUNCTIONARY: Final = (
     ),
 )
 
-ROWS: Final = (_LLAMA3, _MISTRAL, *deepseek.ROWS, *_KIMI, *_COHERE, *_FUNCTIONARY, *python_lists.ROWS, *tagged.ROWS)
+ROWS: Final = (
+    _LLAMA3,
+    _MISTRAL,
+    *deepseek.ROWS,
+    *_KIMI,
+    *_COHERE,
+    *_FUNCTIONARY,
+    *python_lists.ROWS,
+    *tagged.ROWS,
+    *labelled.ROWS,
+)
