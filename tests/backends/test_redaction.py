@@ -38,3 +38,11 @@ def test_json_is_searched_through() -> None:
 )
 def test_the_beginning_of_a_secret_at_the_end_of_a_text_is_found(text: str, begun: int) -> None:
     assert Redactor(["sk-secret-1", "pass-sk-secret"]).partial_length(text) == begun
+
+
+def test_secrets_that_change_are_remembered_up_to_a_number() -> None:
+    redact = Redactor(["sk-secret-1"])
+    for number in range(40):
+        redact.remember(f"token-{number:03}")
+    assert redact("sk-secret-1 token-000 token-024 token-039") == "[redacted] token-000 [redacted] [redacted]"
+    assert redact.partial_length("a token-03") == 8

@@ -16,20 +16,24 @@ SHORTEST = 8
 
 MASK = "[redacted]"
 
+MOST_REMEMBERED = 16
+"""Secrets that are remembered in addition to the first ones: tokens that are replaced every hour."""
+
 
 class Redactor:
     """Replaces the secrets it was given, as they are and as JSON, Python and URLs write them."""
 
-    __slots__ = ("_secrets",)
+    __slots__ = ("_fixed", "_recent", "_secrets")
 
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
-        found = {
-            spelled
-            for secret in secrets
-            if secret is not None and len(secret) >= SHORTEST
-            for spelled in _spellings(secret)
-        }
-        self._secrets = sorted(found, key=len, reverse=True)  # the longer first: one may contain another
+        self._fixed = _all_spellings(secrets)
+        self._recent: tuple[str, ...] = ()
+        self._secrets = sorted(self._fixed, key=len, reverse=True)  # the longer first: one may contain another
+
+    def remember(self, *secrets: str) -> None:
+        """Replace these secrets too, which change: the last `MOST_REMEMBERED` of them."""
+        self._recent = tuple(dict.fromkeys((*self._recent, *secrets)))[-MOST_REMEMBERED:]
+        self._secrets = sorted(self._fixed | _all_spellings(self._recent), key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
         """Return `text` without any of the secrets."""
@@ -57,6 +61,11 @@ class Redactor:
         if isinstance(value, dict):
             return {self(key): self.json(item) for key, item in value.items()}
         return value
+
+
+def _all_spellings(secrets: Iterable[str | None]) -> set[str]:
+    long = (secret for secret in secrets if secret is not None and len(secret) >= SHORTEST)
+    return {spelled for secret in long for spelled in _spellings(secret)}
 
 
 def _spellings(secret: str) -> Iterator[str]:

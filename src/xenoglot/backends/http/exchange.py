@@ -105,6 +105,8 @@ class UpstreamExchange:
     """Bytes of body that are here."""
     reused = False
     """Whether the connection had served before."""
+    credential: object = None
+    """What the request was signed in with, where a `SignIn` did it."""
 
     sink: Callable[[bytes], None] | None = None
     """What takes each piece as it arrives. It is set only while nothing is unread, and the stream is not paused."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["connect", "tls", "timeout", "protocol", "closed", "too_large", "exhausted"]
+Kind = Literal["connect", "tls", "timeout", "protocol", "closed", "too_large", "exhausted", "credentials"]
 Stage = Literal["request", "connect", "head", "body"]
 
 MEBIBYTE = 1024 * 1024
@@ -57,7 +57,7 @@ class TransportError(Exception):
 
     `kind` is the kind of failure, `stage` the stage that failed, `sent` whether bytes of the request may have reached
     the upstream: while it is false, sending the request again is safe. The text never holds a host, a path or the value
-    of a header field.
+    of a header field; that of `credentials`, a sign-in that failed, is for operators alone.
     """
 
     def __init__(self, kind: Kind, stage: Stage, problem: str, *, sent: bool = True) -> None:

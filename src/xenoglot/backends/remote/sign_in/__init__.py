@@ -1,0 +1,1 @@
+"""Sign-in of upstreams: credentials that expire, and requests that are signed."""
