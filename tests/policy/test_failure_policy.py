@@ -41,6 +41,7 @@ def failure_of(kind: FailureKind, status: int | None = None, code: str | None = 
         pytest.param(upstream("too_large"), UNFIT, id="U27-U36-too-large"),
         pytest.param(upstream("protocol"), UNFIT, id="U42-U43-U44-U45-protocol"),
         pytest.param(upstream("protocol", unsent=True), ELSEWHERE, id="U43-our-own-request-is-no-http"),
+        pytest.param(upstream("credentials", unsent=True), ELSEWHERE, id="U40-no-credential-was-had"),
         pytest.param(upstream("credentials"), KEY, id="U40-credentials"),
         pytest.param(upstream("forbidden"), KEY, id="U40-forbidden"),
         pytest.param(failure_of("internal"), BROKEN, id="U23-an-error-as-the-answer"),

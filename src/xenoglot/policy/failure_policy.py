@@ -99,7 +99,8 @@ def judge(
     """
     verdict = _row(failure)
     if failure.not_sent or not sent:
-        if failure.cause == "protocol":  # what was to be sent is no HTTP: nobody there is to blame
+        # What was to be sent is no HTTP, or no credential was had: no server and no key is to blame.
+        if failure.cause in ("protocol", "credentials"):
             verdict = AT_CAPACITY
     elif failure.cause in _MAY_HAVE_RUN:
         verdict = _after_send(failure, verdict, retry or Retry())

@@ -56,6 +56,7 @@ _TEMPLATES: Mapping[str, str] = {
     "protocol": "{base} does not answer in HTTP/1.1: {reason}; is it an HTTP server, and http:// or https:// right?",
     "too_large": "the answer of {base} is larger than allowed: {reason}",
     "exhausted": "cannot connect to {base}: {reason}; raise the limit of open files (ulimit -n)",
+    "credentials": "not signed in to {base}: {reason}",
 }
 
 

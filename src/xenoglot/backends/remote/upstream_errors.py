@@ -45,6 +45,7 @@ _KINDS: Mapping[str, FailureKind] = {
     "closed": "upstream",
     "too_large": "upstream",
     "exhausted": "internal",
+    "credentials": "upstream",
 }
 _MESSAGES: Mapping[str, str] = {
     "connect": "connection error: the upstream cannot be reached",
@@ -54,6 +55,7 @@ _MESSAGES: Mapping[str, str] = {
     "closed": "connection lost: the upstream closed it",
     "too_large": "the upstream's answer is larger than allowed",
     "exhausted": "server error: too many files are open here to connect to the upstream; retry later",
+    "credentials": "the gateway could not sign in to the upstream; retry later",
 }
 
 

@@ -302,7 +302,7 @@ class Reservation:
             health.keys.on_failure(self.key, failure, self._dispatcher.clock())
         if health is not None and self.asked:
             health.tries[failure.kind] += 1
-            if failure.cause == "credentials":  # U40: the operator has to act
+            if failure.cause == "credentials" and not failure.not_sent:  # U40: the operator has to act
                 _logger.error("upstream `%s` refuses the gateway's key", self._record.backend)
         self._settle(bad=verdict.blame == "target")
         self.release(used, asked=not failure.not_sent)
