@@ -21,6 +21,25 @@ if TYPE_CHECKING:
 AuthForm: TypeAlias = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"]
 """How a key is shown: as `authorization: Bearer KEY`, or alone in the header of that name."""
 
+Auth: TypeAlias = Literal[
+    "key",
+    "bearer",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "none",
+    "google",
+    "azure",
+    "anthropic_identity",
+    "aws",
+    "client",
+]
+"""The same, or who signs requests in: `key` is a key as the dialect has it, `client` the client's own credential, the
+others are strategies with a credential that expires (`backends.remote.sign_in`)."""
+
+SIGN_INS: frozenset[str] = frozenset({"google", "azure", "anthropic_identity", "aws", "client"})
+"""Those without a key."""
+
 
 class Setting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What stands in the braces of a URL: `title` describes it, `env` is the variable that usually has it."""
@@ -44,7 +63,7 @@ class ProviderEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     base_url: str
     path: str | None = None
     models_path: str | None = None
-    auth: AuthForm | None = None
+    auth: Auth | None = None
     headers: dict[str, str] = field(default_factory=dict)
     quirks: JSONObject = field(default_factory=dict)
     models: tuple[str, ...] = ()
@@ -74,7 +93,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row. `quirks` are fields of `codec.target.Target`, as in a configuration file's `target`: those not usual.
 
     The first of the `faces` is the default. `key_env` is the variable that its own
-    programs keep the key in; `None` where it needs none. `auth` is `None` where a key is shown as the dialect has it.
+    programs keep the key in; `None` where it needs none. `sign_in` is the strategy that it accepts in place of a key.
+    `auth` is `None` where a key is shown as the dialect has it.
     `local` is for servers that people run themselves. `prices` is its name in the table of prices, if that is
     different; `telemetry` is its name in the semantic conventions of OpenTelemetry, if that is. `gauges` are those of
     its metrics that count requests in progress and waiting. `sources` have the
@@ -87,7 +107,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     docs: str
     faces: tuple[ProviderEndpoint, ...]
     key_env: str | None = None
-    auth: AuthForm | None = None
+    sign_in: Auth | None = None
+    auth: Auth | None = None
     headers: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Setting] = field(default_factory=dict)
     quirks: JSONObject = field(default_factory=dict)
@@ -101,15 +122,15 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sources: dict[str, str] = field(default_factory=dict)
 
 
-def authorizer(form: AuthForm | None, dialect: Dialect) -> Callable[[str | None], Headers]:
-    """Return what gives the headers of a server of `dialect` that wants its key as `form`."""
-    return dialect.authorize if form is None else partial(_headers, form, dialect)
+def authorizer(form: Auth | None, dialect: Dialect) -> Callable[[str | None], Headers]:
+    """Return what gives the headers of a server of `dialect` that wants its key as `form`; a sign-in adds its own."""
+    return dialect.authorize if form in (None, "key") else partial(_headers, form, dialect)
 
 
-def _headers(form: AuthForm, dialect: Dialect, key: str | None) -> Headers:
+def _headers(form: Auth, dialect: Dialect, key: str | None) -> Headers:
     """Return the headers that the dialect sends without a key, such as its version, and the key."""
     others = tuple(dialect.authorize(None))
-    if key is None or form == "none":
+    if key is None or form == "none" or form in SIGN_INS:
         return others
     return (*others, ("authorization", f"Bearer {key}") if form == "bearer" else (form, key))
 
