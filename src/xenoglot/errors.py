@@ -319,7 +319,11 @@ def failure_code(failure: Failure) -> int:
 
 EXTRAS = {
     "asyncpg": "postgres",
+    "azure_identity": "azure",
+    "botocore": "aws",
     "genai_prices": "prices",
+    "google_auth": "google",
+    "jinja2": "console",
     "json_repair": "structured",
     "jsonschema_rs": "structured",
     "mcp": "mcp",
