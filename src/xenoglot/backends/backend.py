@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_check
 
 from msgspec import Struct
 
+from xenoglot.backends.remote.sign_in.client_credential import ClientCredential
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
 from xenoglot.model.events import Event, Failed
@@ -51,6 +52,8 @@ class Call(Struct, frozen=True, kw_only=True):
     size: int = 0
     capture: CallCapture | None = None
     trace: tuple[tuple[str, str], ...] = ()
+    credential: ClientCredential | None = None
+    """The client's own sign-in, for a server that wants it."""
 
 
 class EventAnswer(Struct, kw_only=True):

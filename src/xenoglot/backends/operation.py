@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot.backends.offload import LARGE
+from xenoglot.backends.remote.sign_in.client_credential import ClientCredential
 from xenoglot.codec.features.operation import AnyForm, AnyOperation, OperationForm
 from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.loss import Losses
@@ -37,7 +38,7 @@ class OperationCall(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
 
     `body` is the request as the client wrote it in `form`, for a server with the same form; `headers` are those of the
     client that a server of `dialect` may see. `key` and `trace` are those of a `Call`. With `bytes_pass` the caller
-    forwards a result in its own form as bytes, and most of it need not be decoded.
+    forwards a result in its own form as bytes, and most of it need not be decoded. `credential` is that of a `Call`.
     """
 
     request: Asked
@@ -49,6 +50,7 @@ class OperationCall(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
     key: int = 0
     bytes_pass: bool = False
     trace: tuple[tuple[str, str], ...] = ()
+    credential: ClientCredential | None = None
 
 
 class OperationResult(Protocol[Result_co]):

@@ -15,6 +15,8 @@ from xenoglot.backends.remote.forward import ForwardedCalls
 from xenoglot.backends.remote.operator_messages import UNSET_KEY, OperatorMessages
 from xenoglot.backends.remote.passthrough import UpstreamRequest, passthrough_request
 from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
+from xenoglot.backends.remote.sign_in.client_credential import MISSING, origin_of
+from xenoglot.backends.remote.sign_in.signed_transport import SignedTransport
 from xenoglot.backends.remote.upstream_errors import (
     ResponseErrors,
     cause_of,
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.exchange import UpstreamExchange
     from xenoglot.backends.http.http1 import HTTPRequest
     from xenoglot.backends.operation import AnyCall, OperationHandler
+    from xenoglot.backends.remote.sign_in.signed_transport import RequestTransport
+    from xenoglot.backends.remote.sign_in.strategy import SignIn
     from xenoglot.codec.dialect import Dialect, Headers
     from xenoglot.codec.features.operation import AnyForm, AnyOperation
     from xenoglot.codec.features.stream_usage import StreamUsage, UsageFilter
@@ -89,7 +93,8 @@ class Remote:
     socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual. Clients of a dialect
     that the server `also` speaks are answered in that. It gets those headers of a client's trace that `trace` names.
     `key_source` (`$NAME`) and `no_key` are for messages about a key that is refused or missing. With `marks_prompts`
-    prompts without cache marks get some.
+    prompts without cache marks get some. With `sign_in` requests are signed in by it; it is not closed here.
+    With `client_sign_in` each request has the credential of its client, if that is of the server's dialect.
     """
 
     def __init__(  # noqa: PLR0913  one argument per setting of an upstream
@@ -111,6 +116,8 @@ class Remote:
         key_source: str = "",
         no_key: str = UNSET_KEY,
         marks_prompts: bool = False,
+        sign_in: SignIn[Any] | None = None,
+        client_sign_in: bool = False,
     ) -> None:
         self.name = name
         self._also = also
@@ -119,11 +126,16 @@ class Remote:
         self._dialect = dialect
         self._base_url = base_url
         self._url = endpoint(base_url, dialect.path)
-        self._transport = transport
+        self._client_origin = origin_of(base_url) if client_sign_in else None
+        self._waits = sign_in is not None or client_sign_in
+        self._signed = None if sign_in is None else SignedTransport(transport, sign_in)
+        self._transport: RequestTransport = self._signed or transport
         fixed, shown = headers or {}, authorize or dialect.authorize
         self._trace = frozenset(trace).difference(name.lower() for name in fixed)
         self._heads = RequestHeads([shown(key) for key in keys or (None,)], fixed, socket_path)
         redact = Redactor((*keys, *fixed.values()))
+        if sign_in is not None:
+            sign_in.redacted_by(redact)
         where = base_url if socket_path is None else f"unix://{socket_path}"
         url = self._url if socket_path is None else where
         messages = OperatorMessages(where, url, redact, key=key_source if keys else None, no_key=no_key)
@@ -133,6 +145,7 @@ class Remote:
             messages,
             candid=candid,
             most_values=most_values,
+            clients_key=client_sign_in,
         )
 
     async def answer(self, call: Call) -> Answer:
@@ -242,7 +255,7 @@ class Remote:
             FailureError: it is none; or, where it came in one piece, it fails.
         """
         if reply.status != OK:
-            raise await self._replies.refusal(reply, asked.url)
+            raise await self._replies_to(call).refusal(reply, asked.url)
         if not self.streams(reply):
             answer = await self._complete_answer(reply, call, verbatim=asked.verbatim and not call.request.stream)
         elif asked.verbatim and call.request.stream:
@@ -255,9 +268,31 @@ class Remote:
         return answer
 
     def is_simple(self, call: Call) -> bool:
-        """Return whether the answer to `call` is that to one request, as it comes."""
+        """Return whether the answer to `call` is that to one request, as it comes, which can be sent at once."""
+        if self._waits and not self._can_start(call):
+            return False
         request, target = call.request, self._target(call)
         return request.prompt is None and not target.fan_out and supported_stops(call, self._dialect, target) is call
+
+    def _can_start(self, call: Call) -> bool:
+        """Return whether there is what signs `call` in."""
+        if self._client_origin is not None:
+            return bool(self._credential(call))
+        return self._signed is None or self._signed.sign_in.ready
+
+    def _credential(self, call: Call | AnyCall) -> tuple[tuple[str, str], ...]:
+        """Return the header fields of the client's sign-in; none if they are not for this server and its dialect."""
+        found = call.credential
+        if found is None or found.origin != self._client_origin:
+            return ()
+        if call.dialect != self._dialect.name and not self._shares_path(call):
+            return ()
+        return found.headers
+
+    def _shares_path(self, call: Call | AnyCall) -> bool:
+        """Return whether a call is forwarded to a path that several dialects of its API have, this one among them."""
+        form = getattr(call, "form", None)
+        return form is not None and any(known.path == form.path for known in self._dialect.forwarded_paths)
 
     def streams(self, reply: UpstreamResponse) -> bool:
         """Return whether an answer comes as a stream."""
@@ -296,6 +331,9 @@ class Remote:
                 exchange = await self.dial(call, asked, exchange)
                 await exchange.wait()
             reply = self.reply(exchange)
+            if self._signed is not None:
+                request = self._request(asked.url, call, asked.body, asked.accept)
+                reply = await self._signed.accepted(reply, request, exchange.credential)
         except TransportError as error:
             raise self._replies.unreachable(error) from cause_of(error)
         return await self.read_answer(reply, call, asked)
@@ -352,8 +390,9 @@ class Remote:
             base_url=self._base_url,
             transport=self._transport,
             heads=self._heads,
-            errors=self._replies,
+            errors=self._replies_to,
             trace=self._trace,
+            credential=None if self._client_origin is None else self._needed_credential,
         ).forward
 
     async def operate(self, call: AnyCall) -> OperationAnswer[Any]:
@@ -391,6 +430,8 @@ class Remote:
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""
+        if self._client_origin is not None:
+            return ()  # there is no client whose credential could be sent
         url = endpoint(self._base_url, self._dialect.models_path, self._dialect.models_query)
         try:
             reply = await self._transport.send_prepared(self._heads.get(url).request())
@@ -453,8 +494,14 @@ class Remote:
     async def _post(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> UpstreamResponse:
         reply = await self._send(url, call, body, accept)
         if reply.status != OK:
-            raise await self._replies.refusal(reply, url)
+            raise await self._replies_to(call).refusal(reply, url)
         return reply
+
+    def _replies_to(self, call: Call | AnyCall) -> ResponseErrors:
+        """Return what reads the errors of the server; it does not repeat the credential of the client."""
+        if self._client_origin is None or call.credential is None:
+            return self._replies
+        return self._replies.without(call.credential.secrets)
 
     async def _send(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> UpstreamResponse:
         try:
@@ -467,7 +514,16 @@ class Remote:
         head = self._heads.post(url, call.key, accept, passthrough_request)
         if call.trace and (trace := [field for field in call.trace if field[0] in self._trace]):
             head = head.with_fields(trace)
+        if self._client_origin is not None:
+            head = head.with_fields(self._needed_credential(call))
         return head.request(body)
+
+    def _needed_credential(self, call: Call | AnyCall) -> tuple[tuple[str, str], ...]:
+        """Return the same. Raises `FailureError` where there is none."""
+        fields = self._credential(call)
+        if not fields:
+            raise FailureError(MISSING)
+        return fields
 
     async def _complete_answer(self, reply: UpstreamResponse, call: Call, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""

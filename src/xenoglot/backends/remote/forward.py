@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.backends.http.client import Transport, TransportError
+from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.http.http1 import LAST_CHUNK, chunk
-from xenoglot.backends.operation import OperationAnswer
+from xenoglot.backends.operation import AnyCall, OperationAnswer
 from xenoglot.backends.remote.request_heads import RequestHeads
+from xenoglot.backends.remote.sign_in.signed_transport import RequestTransport
 from xenoglot.backends.remote.upstream_errors import ResponseErrors, cause_of, unreachable
 from xenoglot.backends.urls import endpoint
 from xenoglot.codec.dialect import Dialect
@@ -34,10 +36,13 @@ class ForwardedCalls(Struct, frozen=True, kw_only=True):
 
     dialect: Dialect
     base_url: str
-    transport: Transport
+    transport: RequestTransport
     heads: RequestHeads
-    errors: ResponseErrors
+    errors: Callable[[AnyCall], ResponseErrors]
+    """Returns what reads the errors for a call: they do not repeat the credential of its client."""
     trace: frozenset[str]
+    credential: Callable[[AnyCall], tuple[tuple[str, str], ...]] | None = None
+    """Returns the client's own sign-in, for a server that wants it."""
 
     async def forward(self, call: ForwardCall) -> OperationAnswer[ForwardedAnswer]:
         """Send the request, and return the answer once it has begun.
@@ -51,9 +56,9 @@ class ForwardedCalls(Struct, frozen=True, kw_only=True):
         try:
             reply = await self._sent(url, call)
         except TransportError as error:
-            raise self.errors.unreachable(error) from cause_of(error)
+            raise self.errors(call).unreachable(error) from cause_of(error)
         if reply.status != OK:
-            raise await self.errors.refusal(reply, url)
+            raise await self.errors(call).refusal(reply, url)
         media_type = reply.header("content-type") or UNTYPED
         answer = ForwardedAnswer(media_type=media_type, pieces=_pieces(reply), aclose=reply.aclose)
         return OperationAnswer(result=answer)
@@ -65,6 +70,8 @@ class ForwardedCalls(Struct, frozen=True, kw_only=True):
         head = self.heads.post_body(url, call.key, body.media_type, passed)
         if trace := [field for field in call.trace if field[0] in self.trace]:
             head = head.with_fields(trace)
+        if self.credential is not None:
+            head = head.with_fields(self.credential(call))
         first, rest = body.first(model), body.rest()
         if rest is None:
             return await self.transport.send_prepared(head.request(first))

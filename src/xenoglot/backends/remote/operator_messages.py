@@ -6,6 +6,7 @@ They are for operators and for users of the client. Clients of a gateway get `Fa
 from __future__ import annotations
 
 import re
+from copy import copy
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -89,6 +90,12 @@ class OperatorMessages:
         self.url = base_url if "{" in url else url
         self._key = key
         self._no_key = no_key
+
+    def without(self, redact: Redactor) -> OperatorMessages:
+        """Return what words the same failures, redacted by `redact`."""
+        other = copy(self)
+        other._redact = redact  # noqa: SLF001  of this class
+        return other
 
     def unanswered(self, failure: Failure) -> Failure:
         """Return `failure` with the server's URL; its `operator_message` is the cause so far."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from copy import copy
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot.backends.http.client import TransportError
+from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.remote.operator_messages import ServerAnswer
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.codec.json.json_io import MOST_VALUES, decode_answer
@@ -17,10 +19,9 @@ from xenoglot.errors import FailureError, HTTPStatusError, WireError
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from xenoglot.backends.http.client import UpstreamResponse
-    from xenoglot.backends.redaction import Redactor
     from xenoglot.backends.remote.operator_messages import OperatorMessages
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON
@@ -143,10 +144,10 @@ class ResponseErrors:
     """Reads the errors of one server; `redact` removes the secrets from its texts.
 
     With `candid` nothing else is removed, because the caller owns the key. `messages` words failures
-    for the operator.
+    for the operator. With `clients_key` the key is the client's, who gets what the server answers about it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one argument per setting
         self,
         dialect: Dialect,
         redact: Redactor,
@@ -154,12 +155,21 @@ class ResponseErrors:
         *,
         candid: bool = False,
         most_values: int = MOST_VALUES,
+        clients_key: bool = False,
     ) -> None:
+        self._clients_key = clients_key
         self._dialect = dialect
         self._redact = redact
         self._messages = messages
         self._candid = candid
         self._most = most_values
+
+    def without(self, secrets: Sequence[str]) -> ResponseErrors:
+        """Return what reads the same errors and removes `secrets` from their texts, which are those of one request."""
+        other = copy(self)
+        other._redact = Redactor(secrets)  # noqa: SLF001  of this class
+        other._messages = self._messages.without(other._redact)  # noqa: SLF001
+        return other
 
     async def body(self, reply: UpstreamResponse) -> bytes:
         """Return the whole body. Raises `FailureError` where it does not all come."""
@@ -251,7 +261,9 @@ class ResponseErrors:
 
     def for_client(self, failure: Failure) -> Failure:
         """Return what a client may know of a failure."""
-        return redacted(failure, self._redact) if self._candid else for_client(failure, self._redact)
+        if self._candid or (self._clients_key and failure.kind in _CREDENTIALS):
+            return redacted(failure, self._redact)
+        return for_client(failure, self._redact)
 
     def in_stream(self, failure: Failure) -> Failure:
         """Return what a client may know of a failure within a stream, with the server's URL for the operator."""
