@@ -239,6 +239,9 @@ def test_every_mistake_of_a_file_has_its_line(tmp_path: Path) -> None:
     )
 
 
+MODULES = {"google_auth": "google.auth", "azure_identity": "azure.identity"}
+"""The modules of distributions that have other names."""
+
 TO_LOCALHOST = '[upstreams.main]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9"\n'
 
 
@@ -258,6 +261,8 @@ TO_LOCALHOST = '[upstreams.main]\ndialect = "chat"\nbase_url = "http://127.0.0.1
         pytest.param(
             "asyncpg", "serve --config FILE", f'{TO_LOCALHOST}[store]\nurl = "postgresql://h/d"', "", id="postgres"
         ),
+        pytest.param("google_auth", "serve --config FILE", f'{TO_LOCALHOST}auth = "google"', "", id="google"),
+        pytest.param("azure_identity", "serve --config FILE", f'{TO_LOCALHOST}auth = "azure"', "", id="azure"),
         pytest.param("redis", "serve --config FILE", f'{TO_LOCALHOST}[limits]\nstore = "redis"', "", id="redis"),
     ],
 )
@@ -266,8 +271,9 @@ def test_a_missing_extra_is_answered_with_the_command_to_paste(
 ) -> None:
     path = tmp_path / "file"
     path.write_text(file, encoding="utf-8")
+    blocked = MODULES.get(package, package)
     without = (
-        f"import sys; sys.modules[{package!r}] = None; from xenoglot.cli import main; sys.exit(main(sys.argv[1:]))"
+        f"import sys; sys.modules[{blocked!r}] = None; from xenoglot.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     done = xenoglot_does(*command.replace("FILE", str(path)).split(), program=(sys.executable, "-c", without))
     told = f"{where.replace('FILE', str(path))}{package} is not installed: pip install 'xenoglot[{EXTRAS[package]}]'"

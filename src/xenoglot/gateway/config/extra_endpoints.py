@@ -11,7 +11,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.glob import matches
 from xenoglot.codec.target import Target
 from xenoglot.gateway.config.schema import join, shown, unknown_name, url_problem
-from xenoglot.providers.provider import AuthForm
+from xenoglot.providers.provider import Auth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ class ExtraEndpoint(Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     path: str | None = None
     """Where requests are posted, if that is not the dialect's own path."""
-    auth: AuthForm | None = None
+    auth: Auth | None = None
     target: Target | None = None
     model_overrides: tuple[ModelOverrides, ...] = ()
 

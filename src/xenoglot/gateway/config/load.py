@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from xenoglot import dialect_registry as dialects
+from xenoglot.backends.remote.sign_in.settings import sign_in_problems
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
 from xenoglot.gateway.config.ledger import (
@@ -71,6 +72,7 @@ from xenoglot.gateway.config.provider_defaults import (
     check_cache_marks,
     check_load_metrics,
     check_provider,
+    sign_in_advice,
     with_provider_defaults,
 )
 from xenoglot.gateway.config.proxies import check_proxy
@@ -361,8 +363,14 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
     named += [(f"keys.viewer_env[{index}]", name) for index, name in enumerate(file.keys.viewer_env)]
     named += [*named_variables(file.keys.named), *wanted(file.tenants)]
     named += () if file.tools is None else tool_variables(file.tools)
+    keyless: dict[str, str] = {}
     for name, upstream in file.upstreams.items():
         named += [(join(join("upstreams", name), "key_env"), variable) for variable in upstream.key_names]
+        keyless[join(join("upstreams", name), "key_env")] = sign_in_advice(upstream)
+        named += [
+            (join(join(join("upstreams", name), "sign_in"), option), variable)
+            for option, variable in upstream.sign_in.variables
+        ]
         named += [(join(join("upstreams", name), "proxy_env"), upstream.proxy_env)] if upstream.proxy_env else []
     values: dict[str, str] = {}
     single = {
@@ -377,7 +385,7 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
         if value is None and _VARIABLE.fullmatch(name) is None:  # a key, as likely as not: it is not repeated
             problems.add(path, "is no name of an environment variable; a key stands in one, never in the file")
         elif value is None:
-            problems.add(path, f"the environment variable {shown(name)} is not set")
+            problems.add(path, f"the environment variable {shown(name)} is not set{keyless.get(path, '')}")
         elif not value.strip():
             problems.add(path, f"the environment variable {shown(name)} is empty")
         elif not "".join(value.split()).isprintable() and path.startswith("upstreams"):
@@ -436,6 +444,9 @@ def _check_upstream(name: str, upstream: UpstreamSettings, path: str, problems: 
     check_cache_marks(upstream, path, problems)
     check_load_metrics(upstream, path, problems)
     check_provider(upstream, path, problems)
+    also = [one.auth for one in upstream.also]
+    for key, problem in sign_in_problems(upstream.auth, upstream.key_names, upstream.sign_in, also):
+        problems.add(f"{path}.{key}", problem)
     check_emulate(upstream.emulate, path, problems)
     check_limits(upstream.limits, path, problems)
     for key in ("connect", "first_byte", "idle", "total"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
+from xenoglot.backends.remote.sign_in.settings import is_sign_in
 from xenoglot.codec.glob import matches
 from xenoglot.codec.target import TargetRule, Targets
 from xenoglot.errors import ConfigurationError
@@ -102,7 +103,8 @@ def _spoken(said: JSONObject, table: _Table, main: ProviderEndpoint) -> JSONObje
     if "base_url" in upstream and isinstance(address, str):
         address = moved(address, main, face)
     told = _table(upstream, "target") | _table(said, "target")
-    from_row: JSONObject = {"auth": face.auth or row.auth, "path": face.path}
+    auth = upstream["auth"] if is_sign_in(upstream.get("auth")) else face.auth or row.auth
+    from_row: JSONObject = {"auth": auth, "path": face.path}
     return {
         "models": list(face.models),
         **{key: value for key, value in from_row.items() if value is not None},
@@ -137,8 +139,9 @@ def _filled(said: JSONObject, row: Provider, face: ProviderEndpoint, address: JS
     load = said.get("load_metrics")
     if isinstance(load, dict):
         said = said | {"load_metrics": {"gauges": list(row.gauges)} | load}
+    auth = said.get("auth", face.auth or row.auth)
     usual: JSONObject = {
-        "key_env": row.key_env,
+        "key_env": None if is_sign_in(auth) else row.key_env,
         "auth": face.auth or row.auth,
         "path": face.path,
         "models_path": face.models_path,
@@ -209,6 +212,15 @@ def check_provider(upstream: UpstreamSettings, path: str, problems: Problems) ->
         check_syntax(facts.text_syntax, f"{join(path, 'facts')}[{index}]", problems)
 
 
+def sign_in_advice(upstream: UpstreamSettings) -> str:
+    """Return how to do without the key of an upstream, if its provider accepts a sign-in: the end of an error."""
+    row = catalog.get(upstream.provider) if upstream.provider in catalog.names() else None
+    if row is None or row.sign_in is None:
+        return ""
+    flag = row.sign_in.replace("_", "-")
+    return f'; or sign in without a key: `auth = "{row.sign_in}"` (`--auth {flag}`)'
+
+
 def check_load_metrics(upstream: UpstreamSettings, path: str, problems: Problems) -> None:
     """Note that the load of a server is to be read, and nothing is known of its metrics."""
     load, place = upstream.load_metrics, join(path, "load_metrics")
@@ -250,7 +262,7 @@ def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> Ups
         base_url=also.base_url or upstream.base_url,
         path=also.path,
         models_path=None,
-        auth=also.auth or upstream.auth,
+        auth=upstream.auth if is_sign_in(upstream.auth) else also.auth or upstream.auth,
         target=also.target or upstream.target,
         model_overrides=facts,
         also=(),

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct, field
 
 from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.remote.sign_in.settings import SignInSettings
 from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.codec.target import Target
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
@@ -21,7 +22,7 @@ from xenoglot.policy.failure_policy import Reason
 from xenoglot.policy.local_answers import Kind
 from xenoglot.policy.target_health import BreakerSettings, Retry
 from xenoglot.policy.target_order import Strategy
-from xenoglot.providers.provider import AuthForm
+from xenoglot.providers.provider import Auth
 from xenoglot.text.registry import OFF as OFF_SYNTAX
 
 OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
@@ -146,8 +147,10 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     segment, `{+model}` as several where the name has slashes."""
     models_path: str | None = None
     key_env: str | tuple[str, ...] | None = None
-    auth: AuthForm | None = None
-    """How a key is shown, if that is not the way of the dialect."""
+    auth: Auth | None = None
+    """How a key is shown, if that is not the way of the dialect; or what signs its requests in."""
+    sign_in: SignInSettings = SignInSettings()
+    """Options of a sign-in."""
     headers: dict[str, str] = field(default_factory=dict)
     trace_context: TraceHeaders | None = None
     """Which headers of the client's trace it gets: `traceparent` and `tracestate` (`full`), the first alone (`parent`),

@@ -9,7 +9,7 @@ import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from math import isinf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import ExtraDialect, Remote
 from xenoglot.backends.remote.operator_messages import UNSET_KEY
+from xenoglot.backends.remote.sign_in.settings import is_sign_in
 from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.auth.file_keys import build_keyring
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.http.timeouts import Deadlines
+    from xenoglot.backends.redaction import Redactor
+    from xenoglot.backends.remote.sign_in.strategy import SignIn
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.ledger.budget_service import BudgetService
@@ -47,6 +50,18 @@ if TYPE_CHECKING:
     from xenoglot.gateway.store_service import StoreService
     from xenoglot.gateway.telemetry.exporters import Telemetry
     from xenoglot.gateway.tool_execution.service import ToolExecution
+
+
+class OpenedUpstreams(NamedTuple):
+    """What upstreams have open: the transport of each by name, and what signs the requests of some in."""
+
+    transports: list[tuple[str, Transport]]
+    sign_ins: list[SignIn[Any]]
+
+    def redacted_by(self, redactor: Redactor) -> None:
+        """Have the credentials of the sign-ins removed from texts by `redactor`."""
+        for sign_in in self.sign_ins:
+            sign_in.redacted_by(redactor)
 
 
 @asynccontextmanager
@@ -72,8 +87,8 @@ async def build_gateway(
     config = with_private_caches(config)
     shelf = shelf or SharedResources()
     async with AsyncExitStack() as stack:
-        loads: list[tuple[str, Transport]] = []
-        backends = await _remote_backends(config, stack, loads)
+        opened = OpenedUpstreams([], [])
+        backends = await _remote_backends(config, stack, opened)
         model = None
         if config.has_embedded:
             from xenoglot.gateway.process.engines import open_engines  # noqa: PLC0415  most gateways have none, and it is a lot
@@ -99,8 +114,9 @@ async def build_gateway(
         )
         counted_by = ("budgets", config.ledger, config.budgets, key)
         budgets = await stack.enter_async_context(shelf.hold(counted_by, lambda: _budgets(config, keeper)))
-        answers = ("answers", config.cache, config.cache_url)
-        cache = await stack.enter_async_context(shelf.hold(answers, lambda: _cache_store(config)))
+        cache = await stack.enter_async_context(
+            shelf.hold(("answers", config.cache, config.cache_url), lambda: _cache_store(config))
+        )
         interceptors = await asyncio.to_thread(interceptors_of, config, cache)
         if interceptors is not None:
             stack.push_async_callback(interceptors.aclose)
@@ -117,8 +133,9 @@ async def build_gateway(
             interceptors=interceptors,
             tool_execution=execution,
         )
+        opened.redacted_by(gateway.redact)
         await _read_stored(gateway, stack)
-        await stack.enter_async_context(reading(_load_readers(gateway, loads)))
+        await stack.enter_async_context(reading(_load_readers(gateway, opened.transports)))
         stack.push_async_callback(gateway.let_go_of_keys)
         stack.push_async_callback(gateway.let_go_of_batches)
         yield gateway
@@ -147,19 +164,40 @@ def _load_readers(gateway: Gateway, transports: list[tuple[str, Transport]]) -> 
     return readers
 
 
-async def _remote_backends(
-    config: Config, stack: AsyncExitStack, transports: list[tuple[str, Transport]]
-) -> dict[str, Backend]:
-    """Return the backends of the upstreams by name; `stack` closes their connections, which `transports` lists."""
+async def _remote_backends(config: Config, stack: AsyncExitStack, opened: OpenedUpstreams) -> dict[str, Backend]:
+    """Return the backends of the upstreams by name; `stack` closes what is added to `opened`."""
     backends: dict[str, Backend] = {}
     fetcher = await stack.enter_async_context(fetching(config.fetch))
     for name, upstream in config.upstreams.items():
         proxy = proxy_of(upstream, config.secrets, os.environ)
         transport = Transport(deadlines=without_deadline(upstream.deadlines), proxy=proxy)
         stack.push_async_callback(transport.aclose)
-        transports.append((name, transport))
-        backends[name] = inlined(build_remote(name, upstream, transport, config), fetcher)
+        opened.transports.append((name, transport))
+        sign_in = await _sign_in(name, upstream, config, stack)
+        opened.sign_ins.extend(() if sign_in is None else (sign_in,))
+        backends[name] = inlined(build_remote(name, upstream, transport, config, sign_in), fetcher)
     return backends
+
+
+async def _sign_in(name: str, upstream: UpstreamSettings, config: Config, stack: AsyncExitStack) -> SignIn[Any] | None:
+    """Return what signs the requests of an upstream in, begun; `None` if they have a key. `stack` closes it."""
+    if not is_sign_in(upstream.auth):
+        return None
+    from xenoglot.backends.remote.sign_in.open_sign_in import SignInRequest, open_sign_in  # noqa: PLC0415  most upstreams have a key
+
+    asked = SignInRequest(
+        name,
+        upstream.auth or "",
+        upstream.sign_in,
+        base_url=upstream.base_url,
+        secret=lambda variable: config.secrets[variable],
+        environ=os.environ,
+    )
+    sign_in = await asyncio.to_thread(open_sign_in, asked)  # it may import a large library
+    if sign_in is not None:
+        stack.push_async_callback(sign_in.aclose)
+        sign_in.start()
+    return sign_in
 
 
 def has_limits(config: Config) -> bool:
@@ -297,10 +335,20 @@ def build_limiter(config: Config) -> Limiter:
     return RedisLimiter(config.limits_url)
 
 
-def build_remote(name: str, upstream: UpstreamSettings, transport: Transport, config: Config) -> Remote:
+def build_remote(
+    name: str,
+    upstream: UpstreamSettings,
+    transport: Transport,
+    config: Config,
+    sign_in: SignIn[Any] | None = None,
+) -> Remote:
     """Return the backend of one upstream."""
     dialect = dialect_of(upstream)
-    also = [_spoken(name, upstream_of_endpoint(upstream, one), transport, config, one.models) for one in upstream.also]
+    also: list[ExtraDialect] = []
+    for one in upstream.also:
+        other = upstream_of_endpoint(upstream, one)
+        remote = build_remote(name, other, transport, config, sign_in)
+        also.append(ExtraDialect(dialect_of(other), remote, one.models))
     return Remote(
         name,
         dialect,
@@ -315,14 +363,17 @@ def build_remote(name: str, upstream: UpstreamSettings, transport: Transport, co
         marks_prompts=upstream.cache_marks == "auto",
         trace=upstream.trace_headers,
         key_source=" or ".join(f"${variable}" for variable in upstream.key_names),
-        no_key=UNSET_KEY if name == FLAGS_UPSTREAM else f"no key was sent; set `key_env` under [upstreams.{name}]",
+        no_key=_no_key(name, upstream),
+        sign_in=sign_in,
+        client_sign_in=upstream.auth == "client",
     )
 
 
-def _spoken(
-    name: str, upstream: UpstreamSettings, transport: Transport, config: Config, models: tuple[str, ...]
-) -> ExtraDialect:
-    return ExtraDialect(dialect_of(upstream), build_remote(name, upstream, transport, config), models)
+def _no_key(name: str, upstream: UpstreamSettings) -> str:
+    """Return what to do about a refusal of requests without a key."""
+    if is_sign_in(upstream.auth):
+        return f'the credential of `auth = "{upstream.auth}"` was refused; may it use the model?'
+    return UNSET_KEY if name == FLAGS_UPSTREAM else f"no key was sent; set `key_env` under [upstreams.{name}]"
 
 
 def without_deadline(deadlines: Deadlines) -> Deadlines:
