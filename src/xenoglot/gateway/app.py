@@ -384,12 +384,13 @@ def _attach(recorder: RequestRecorder, config: Config, auth: AuthService, redact
 
 def _auth_service(config: Config, keeper: StoreService | None, clock: Callable[[], float]) -> AuthService:
     """Return what checks keys: those of the configuration and, if they are accepted, those of the store."""
+    own = any(upstream.auth == "client" for upstream in config.upstreams.values())
     if not config.keys.store or keeper is None:
-        return AuthService(build_keyring(config), clock)
+        return AuthService(build_keyring(config), clock, clients_sign_in=own)
     from xenoglot.gateway.auth.stored_keys import StoredKeys  # noqa: PLC0415  most gateways have none
 
     stored = StoredKeys(keeper, config.tenants)
-    return AuthService(build_keyring(config, stored), clock, stored)
+    return AuthService(build_keyring(config, stored), clock, stored, clients_sign_in=own)
 
 
 def _price_list(config: Config) -> PriceList | None:

@@ -111,6 +111,16 @@ def judge(
     return verdict
 
 
+def of_clients_key(action: FailureAction, failure: Failure) -> FailureAction:
+    """Return the action where the key is the client's own: no other client's requests are affected by its failures.
+
+    One that is refused is the client's to renew: no other target is tried. Its quota may be used up, and another's not.
+    """
+    if action.blame != "key":
+        return action
+    return replace(action, retry_same=False, retry_other=failure.kind in ("rate_limit", "billing"), blame="none")
+
+
 def reasons(failure: Failure) -> frozenset[str]:
     """Return by which words an operator may have meant `failure`."""
     return frozenset((failure.kind, "content_filter") if failure.code in FILTER_CODES else (failure.kind,))

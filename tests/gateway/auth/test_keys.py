@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.gateway.auth import keys
-from xenoglot.gateway.auth.keys import AMBIGUOUS, EVERYBODY, MISSING, WRONG, Keyring, Principal
+from xenoglot.gateway.auth.keys import AMBIGUOUS, EVERYBODY, MISSING, SIGNED, WRONG, Keyring, Principal
 
 if TYPE_CHECKING:
     from xenoglot.gateway.auth.keys import Policy
@@ -19,6 +19,9 @@ KEY, OTHER = "sk-first-0123456789", "sk-secönd-'\"; DROP"
 WIRE = OTHER.encode().decode("latin-1")  # as a server hands it over
 THIRD = "sk-à"  # its last byte, A0, is a blank in latin-1
 THIRD_WIRE = THIRD.encode().decode("latin-1")
+SIGNATURE = (
+    "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261123/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=0"
+)
 RING = Keyring((KEY, OTHER, THIRD))
 
 
@@ -43,6 +46,9 @@ RING = Keyring((KEY, OTHER, THIRD))
         pytest.param([("x-api-key", "")], MISSING, id="empty"),
         pytest.param([("authorization", KEY)], WRONG, id="no-scheme"),
         pytest.param([("authorization", f"Basic {KEY}")], WRONG, id="another-scheme"),
+        pytest.param([("authorization", SIGNATURE)], SIGNED, id="signed"),
+        pytest.param([("authorization", SIGNATURE), ("x-xenoglot-key", KEY)], None, id="signed-with-a-key-beside"),
+        pytest.param([("authorization", SIGNATURE), ("x-xenoglot-key", "x")], WRONG, id="signed-with-a-wrong-one"),
         pytest.param([("x-api-key", KEY[:-1])], WRONG, id="R15-last-byte-missing"),
         pytest.param([("x-api-key", KEY[:-1] + "8")], WRONG, id="R15-last-byte-other"),
         pytest.param([("x-api-key", KEY + "\0")], WRONG, id="R10-nul"),
@@ -78,6 +84,10 @@ def test_s05_r18_no_credential_is_compared_by_equality() -> None:
     compared = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Compare)}
     assert compared == {
         "client is None",
+        "name in GATEWAY_KEY_HEADERS",
+        "self._find(digest) is not None",
+        "stored is not None",
+        "self.stored is None",
         "len({client.owner for client in self.clients if client.uses}) > 1",
         "policy != 'key'",
         "len(shown) != 1",
@@ -90,7 +100,6 @@ def test_s05_r18_no_credential_is_compared_by_equality() -> None:
         "self._find(digest) is None",
         "self.stored is not None",
         "stored is None",
-        "stored is not None",
     }
 
 
@@ -142,6 +151,15 @@ ROLES = Keyring(
 def test_what_each_role_opens(policy: Policy, admitted: list[str]) -> None:
     shown = {name: [] if name == "nobody" else [("x-api-key", name)] for name in ("nobody", "user", "admin", "viewer")}
     assert [name for name, headers in shown.items() if isinstance(ROLES.admit(headers, policy), Principal)] == admitted
+    if policy != "open":
+        digests = {name: keys.digest_of(name) for name in shown}
+        opened = [name for name, digest in digests.items() if isinstance(ROLES.admit_digest(digest, policy), Principal)]
+        assert opened == admitted
+
+
+def test_a_key_is_identified_whatever_its_roles_allow() -> None:
+    shown = ([("x-api-key", name)] for name in ("user", "admin", "viewer", "wrong"))
+    assert [ROLES.identified(headers).owner for headers in (*shown, [])] == ["u", "a", "v", "", ""]
 
 
 @pytest.mark.parametrize(

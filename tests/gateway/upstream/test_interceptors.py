@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.backends.backend import Answer, EventAnswer
+    from xenoglot.backends.remote.sign_in.client_credential import ClientCredential
     from xenoglot.gateway.routing.router import RoutePlan
 
 
@@ -37,6 +38,7 @@ class Intercepted:
         self.passed: tuple[tuple[str, str], ...] = ()
         self.size = 0
         self.losses = Losses()
+        self.credential: ClientCredential | None = None
 
     def change(self, request: Request) -> None:
         """Send another request."""

@@ -117,7 +117,17 @@ class FastPath:
         record.asked(request.model, stream=request.stream)
         record.framing = framing = framing_of(dialect, exchange.query)
         body = bytes_for(way.alike) if framing is dialect.framing or not request.stream else None
-        asking = UpstreamCall(services, way.plan, dialect, exchange.headers, entry.passed, record, request, body)
+        asking = UpstreamCall(
+            services,
+            way.plan,
+            dialect,
+            exchange.headers,
+            entry.passed,
+            record,
+            request,
+            body,
+            credential=entry.credential,
+        )
         call = asking.call(ahead.route, 0)
         if not ahead.remote.is_simple(call):
             return None

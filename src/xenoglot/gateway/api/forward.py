@@ -27,7 +27,7 @@ from xenoglot.gateway.http.application import body_pieces
 from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.model_router import sole_model
 from xenoglot.gateway.routing.reservation import Demand
-from xenoglot.gateway.upstream.call import passed_on, route_costs
+from xenoglot.gateway.upstream.call import bound_credential, passed_on, route_costs
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.model.failure import Failure
 
@@ -116,6 +116,7 @@ class ForwardEndpoint(Struct, frozen=True):
             body=b"",
             dialect=ctx.dialect.name,
             headers=passed_on(ctx.exchange.headers, ctx.dialect),
+            credential=bound_credential(services, plan, ctx.credential),
         )
         with refusing():
             answer, hold = await self._answer(Demand(plan, record), call, body)

@@ -25,7 +25,7 @@ from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.model_router import with_model
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.stored.intake import Intake
-from xenoglot.gateway.upstream.call import passed_on, route_costs, routes_for
+from xenoglot.gateway.upstream.call import bound_credential, passed_on, route_costs, routes_for
 from xenoglot.gateway.upstream.preserve_reasoning import preserving
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.policy.failure_policy import judge
@@ -98,6 +98,7 @@ class OperationEndpoint(Struct, frozen=True):
             dialect=dialect.name,
             headers=passed_on(exchange.headers, dialect),
             bytes_pass=True,
+            credential=bound_credential(self.services, plan, ctx.credential),
         )
         demand = Demand(plan, record, lambda: _size(operation.inputs(request)))
         with refusing():
@@ -238,7 +239,8 @@ class CountEndpoint(Struct, frozen=True):
         if self.services.interceptors is not None:
             request = await self.services.interceptors.before(record, dialect, request)
         headers = passed_on(exchange.headers, dialect)
-        call = Call(request=request, losses=losses, dialect=dialect.name, headers=headers)
+        credential = bound_credential(self.services, plan, ctx.credential)
+        call = Call(request=request, losses=losses, dialect=dialect.name, headers=headers, credential=credential)
         with refusing():
             counted = await self._counted(ctx, plan, call)
         more = [(COUNT, "estimate" if counted is None else "exact"), *report_headers(record, dialect)]

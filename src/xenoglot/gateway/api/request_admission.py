@@ -167,6 +167,7 @@ class RequestAdmission:
             passed=passed_on(exchange.headers, dialect),
             trace=read_trace_context(exchange.headers),
             tags=read_tags(exchange.headers),
+            credential=self._auth.credential_of(exchange.headers),
         )
 
     def _refusal(self, ctx: RequestContext, row: EndpointRow | None) -> Rejection | None:
@@ -199,7 +200,7 @@ def admitted_context(entry: Admission, exchange: Exchange, record: RequestLog) -
     record.trace_context, record.tags = entry.trace, entry.tags
     exchange.variables = entry.variables
     request_heads.arrive(entry.hops)
-    return RequestContext(exchange, entry.dialect, record, entry.hops)
+    return RequestContext(exchange, entry.dialect, record, entry.hops, entry.credential)
 
 
 def _marked(headers: Sequence[tuple[str, str]]) -> Dialect | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from xenoglot.backends.remote.sign_in.client_credential import ClientCredential, client_credential
 from xenoglot.codec.glob import matches
 from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.model.failure import Failure
@@ -26,6 +27,10 @@ Policy: TypeAlias = Literal["open", "key", "admin", "view", "manage"]
 
 BLANKS = " \t"
 """What may surround a header's value (RFC 9110 section 5.6.3); other bytes, decoded, only look like white space."""
+
+GATEWAY_KEY_HEADERS = ("x-xenoglot-key", "x-litellm-api-key")
+"""Headers for the gateway's key alone: with one of them, every other credential is the client's own. The second is
+LiteLLM's (`litellm/proxy/_types.py`, `SpecialHeaders.custom_litellm_api_key`)."""
 
 KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 """Headers whose value is a key; `authorization` has it behind the word `Bearer` (RFC 6750 section 2.1)."""
@@ -84,6 +89,14 @@ class KeySource(Protocol):
 
     async def learn(self, credential: str, digest: bytes) -> None:
         """Look a credential up if it may be a key that is not known.
+
+        Raises:
+            FailureError: that cannot be found out now.
+        """
+        ...
+
+    async def look_up(self, digest: bytes) -> None:
+        """Look the key with this digest up if it is not known.
 
         Raises:
             FailureError: that cannot be found out now.
@@ -206,6 +219,28 @@ class Keyring:
             if self._find(digest) is None:
                 await self.stored.learn(credential, digest)
 
+    async def learn_digest(self, digest: bytes) -> None:
+        """Have the key with this SHA-256 digest, if it is not known, looked up where further keys are.
+
+        Raises:
+            FailureError: that cannot be found out now.
+        """
+        if self.stored is not None and self._find(digest) is None:
+            await self.stored.look_up(digest)
+
+    def client_credential(self, headers: Sequence[tuple[str, str]]) -> ClientCredential | None:
+        """Return the client's own sign-in in `headers`; `None` where they have none, or only a key of the gateway."""
+        named = any(name in GATEWAY_KEY_HEADERS and _bearer(value) for name, value in headers)
+        if self._has_users and not named:
+            return None
+        return client_credential(headers, self._is_key)
+
+    def _is_key(self, value: str) -> bool:
+        """Return whether a header's value is a key of the gateway."""
+        digest = digest_of_wire(_bearer(value))
+        stored = None if self.stored is None else self.stored.find(digest)
+        return self._find(digest) is not None or stored is not None
+
     def _find(self, digest: bytes) -> Principal | None:
         ours, client = self._by_place.get(self._place(digest), (NOBODYS, None))
         return client if compare_digest(digest, ours) else None
@@ -225,7 +260,13 @@ def digest_of_wire(credential: str) -> bytes:
 
 
 def credentials(headers: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what `headers` show as keys, in each of the three ways; what is empty was not shown."""
+    """Return what `headers` show as keys, in each of the three ways; what is empty was not shown.
+
+    With a header for the gateway's key alone, nothing else is one.
+    """
+    named = [_bearer(value) for name, value in headers if name in GATEWAY_KEY_HEADERS]
+    if any(named):
+        return [credential for credential in named if credential]
     found = []
     for name, value in headers:
         if name == "authorization":
@@ -235,6 +276,12 @@ def credentials(headers: Sequence[tuple[str, str]]) -> list[str]:
         elif name in KEY_HEADERS:
             found.append(value.strip(BLANKS))
     return [credential for credential in found if credential]
+
+
+def _bearer(value: str) -> str:
+    """Return a key that may have the word `Bearer` before it."""
+    scheme, _, credential = value.strip(BLANKS).partition(" ")
+    return credential.strip(BLANKS) if scheme.lower() == "bearer" else value.strip(BLANKS)
 
 
 def owner_of(key: str) -> str:

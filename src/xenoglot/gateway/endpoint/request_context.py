@@ -10,12 +10,13 @@ well, the patience with wrong keys, is asked each time.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
 from xenoglot.backends.offload import LARGE, offload
+from xenoglot.backends.remote.sign_in.client_credential import ClientCredential
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.requests.checks import check_lists
@@ -27,6 +28,8 @@ from xenoglot.model.failure import Failure
 from xenoglot.policy.auth_throttle import AuthThrottle, source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.gateway.auth.keys import Keyring, Policy
     from xenoglot.gateway.auth.stored_keys import StoredKeys
     from xenoglot.model.json import JSON
@@ -35,13 +38,14 @@ if TYPE_CHECKING:
 class RequestContext(Struct):
     """A request that is being answered in `dialect`, and its line in the log, which names its client and its route.
 
-    `hops` is how many gateways it has come through.
+    `hops` is how many gateways it has come through, `credential` the client's own sign-in, if upstreams want it.
     """
 
     exchange: Exchange
     dialect: Dialect
     record: RequestLog
     hops: int = 0
+    credential: ClientCredential | None = None
 
     @property
     def client(self) -> Principal:
@@ -63,7 +67,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     `generates` is whether the handler does nothing but have a model answer, so that it may be left out.
     `source` is where wrong keys would be counted, `hops` how many gateways it has come through, `passed`
     which of its headers a server of the dialect may see, `trace` the context of its trace, `tags` the tags in
-    its head.
+    its head, `credential` the client's own sign-in, if upstreams want it.
     """
 
     leave: object
@@ -79,6 +83,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     passed: tuple[tuple[str, str], ...]
     trace: TraceContext | None
     tags: Mapping[str, str] | None
+    credential: ClientCredential | None = None
 
 
 KEY_PARAMETERS = frozenset({*KEY_HEADERS, "access_token", "api_key", "apikey", "authorization", "key", "token"})
@@ -92,16 +97,49 @@ IN_URL = Failure(
 TOO_MANY = "rate limit: too many wrong API keys came from this address"
 
 
+class RequestCredentials(Protocol):
+    """The parts of a request that have its credentials; `peer` is the address of its sender, without the port."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """Names in lower case."""
+        ...
+
+    @property
+    def peer(self) -> str:
+        """Empty where there is none."""
+        ...
+
+    @property
+    def query(self) -> str:
+        """The query of its URL."""
+        ...
+
+
+def no_credential(_: Sequence[tuple[str, str]]) -> ClientCredential | None:
+    """Return no credential: no upstream wants one."""
+    return None
+
+
 class AuthService:
     """Tells who clients are by their keys, and slows down sources of wrong ones. `clock` gives seconds."""
 
-    def __init__(self, keyring: Keyring, clock: Callable[[], float], stored: StoredKeys | None = None) -> None:
+    def __init__(
+        self,
+        keyring: Keyring,
+        clock: Callable[[], float],
+        stored: StoredKeys | None = None,
+        *,
+        clients_sign_in: bool = False,
+    ) -> None:
         self.keyring = keyring
+        self.credential_of = keyring.client_credential if clients_sign_in else no_credential
+        """Returns the client's own sign-in in the headers of a request that was let in."""
         self.stored = stored
         self.throttle = AuthThrottle()
         self.clock = clock
 
-    def admitted(self, exchange: Exchange, policy: Policy) -> Principal | Failure:
+    def admitted(self, exchange: RequestCredentials, policy: Policy) -> Principal | Failure:
         """Return who sent the request, or why it may not pass a route of this `policy`. It changes only counts."""
         keyring = self.keyring
         if not keyring.needs_key(policy):
@@ -116,7 +154,7 @@ class AuthService:
             wait = self.throttle.refused(source, now)
         return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
 
-    async def learn(self, exchange: Exchange) -> None:
+    async def learn(self, exchange: RequestCredentials) -> None:
         """Have a key that is not known looked up in the store, unless its source sends too many wrong ones.
 
         Raises:

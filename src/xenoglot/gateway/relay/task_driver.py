@@ -95,8 +95,22 @@ class RelayEndpoint(Struct, frozen=True):
             if framing is dialect.framing or not request.stream:
                 untouched = await offload(size, lambda: self._untouched(body, value, dialect, plan))
             headers = exchange.headers
-            passed = passed_on(headers, dialect)
-            asking = UpstreamCall(self.services, plan, dialect, headers, passed, record, request, untouched, size)
+            if dialect.header_fields is None:
+                passed = passed_on(headers, dialect)
+            else:
+                untouched, passed = None, dialect.header_fields.headers(value)
+            asking = UpstreamCall(
+                self.services,
+                plan,
+                dialect,
+                headers,
+                passed,
+                record,
+                request,
+                untouched,
+                size,
+                credential=ctx.credential,
+            )
             relay = _Relay(exchange, asking, self.ping_interval)
             await (relay.stream() if request.stream else relay.whole())
 

@@ -22,7 +22,7 @@ from xenoglot.gateway.routing.reservation import Reservation
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import prefix_of, session_of
 from xenoglot.policy.capabilities import matches_when, needs_of
-from xenoglot.policy.failure_policy import AT_CAPACITY, FailureAction, judge
+from xenoglot.policy.failure_policy import AT_CAPACITY, FailureAction, judge, of_clients_key
 from xenoglot.policy.target_health import delay
 from xenoglot.policy.target_order import TargetCandidate, order
 
@@ -234,7 +234,10 @@ class Dispatch(Generic[Answered]):
 
     def _judged(self, failure: Failure, hold: Reservation) -> FailureAction:
         """Return what a failure means; where the target was not even asked, it was in nobody's power."""
-        return judge(failure, hold.retry, fallback_on=self._plan.fallback_on) if hold.asked else AT_CAPACITY
+        if not hold.asked:
+            return AT_CAPACITY
+        action = judge(failure, hold.retry, fallback_on=self._plan.fallback_on)
+        return of_clients_key(action, failure) if hold.target is not None and hold.target.clients_key else action
 
     def _given_up(self) -> FailureError:
         """Return the failure that the client is told: the last one. Where we have tried again, it need not.

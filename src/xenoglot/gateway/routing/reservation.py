@@ -53,9 +53,11 @@ class TargetMetrics(Struct, frozen=True, kw_only=True):
 class TargetHealth:
     """How one target is doing; a target is a model of a backend, or all that it has where any name goes through."""
 
-    __slots__ = ("breaker", "busy", "keys", "latency", "others", "retry", "running", "tries")
+    __slots__ = ("breaker", "busy", "clients_key", "keys", "latency", "others", "retry", "running", "tries")
 
-    def __init__(self, retry: Retry, keys: int, breaker: Breaker | None) -> None:
+    def __init__(self, retry: Retry, keys: int, breaker: Breaker | None, *, clients_key: bool = False) -> None:
+        self.clients_key = clients_key
+        """Whether requests have the keys of their clients."""
         self.retry = retry
         self.breaker = breaker
         self.keys = KeyPool(max(1, keys))
@@ -109,7 +111,7 @@ class TargetRegistry:
             found = TargetHealth(ONCE, 1, None)
         else:
             keys = len(self._config.upstream_keys(upstream))
-            found = TargetHealth(upstream.retry, keys, Breaker(upstream.breaker))
+            found = TargetHealth(upstream.retry, keys, Breaker(upstream.breaker), clients_key=upstream.auth == "client")
         found.others = self._others.get(backend, 0)
         self._health[place] = found
         return found

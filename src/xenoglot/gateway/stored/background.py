@@ -278,7 +278,7 @@ class BackgroundJobs(Struct, frozen=True):
         own = self.observer.record(exchange.method)
         own.route, own.dialect, own.client, own.answer_id = record.route, record.dialect, record.client, queued.id
         own.trace_context, own.tags = record.trace_context, record.tags
-        job.run(self, replace(ctx, exchange=JobExchange(exchange, dialect.framing, job), record=own))
+        job.run(self, replace(ctx, exchange=JobExchange(exchange, dialect.framing, job), record=own, credential=None))
         record.queued()
         keeper.sweep()
         return job

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer, LimitedBackend, ResumableBackend
 from xenoglot.backends.offload import LARGE, offload
+from xenoglot.backends.remote.sign_in.client_credential import ClientCredential
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
@@ -88,7 +89,8 @@ class UpstreamCall(Struct):
 
     `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
     to the target that answers is in `losses`; what would have been on the way to others is not. `passed` are those of
-    the headers that a server of the dialect may see. `size` is that of what the client wrote.
+    the headers that a server of the dialect may see. `size` is that of what the client wrote, `credential` the client's
+    own sign-in, for the host of the first target that wants it.
     """
 
     services: UpstreamServices
@@ -101,6 +103,7 @@ class UpstreamCall(Struct):
     body: bytes | None
     size: int = 0
     losses: Losses = Losses()
+    credential: ClientCredential | None = None
     _said: SentAnswer | None = None
     _kept_losses: int = 0
     _estimated: int | None = None
@@ -108,6 +111,8 @@ class UpstreamCall(Struct):
     def __post_init__(self) -> None:
         """Begin to note losses."""
         self.losses = Losses(strict=self.plan.route.on_loss == "refuse")
+        if self.credential is not None:
+            self.credential = bound_credential(self.services, self.plan, self.credential)
         self.record.losses = () if self.plan.route.on_loss == "ignore" else self.losses
         if self.record.spans is not None and self.request.prompt is not None:
             self.record.operation = COMPLETION
@@ -432,6 +437,7 @@ class UpstreamCall(Struct):
             headers=self.passed,
             key=key,
             size=self.size,
+            credential=self.credential,
         )
 
 
@@ -442,6 +448,22 @@ async def _one_batch(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event]]
 def passed_on(headers: Sequence[tuple[str, str]], dialect: Dialect) -> tuple[tuple[str, str], ...]:
     """Return those of the client's `headers` that a server of its `dialect` may see."""
     return tuple([header for header in headers if header[0] in dialect.forward])
+
+
+def bound_credential(
+    services: UpstreamServices, plan: RoutePlan, credential: ClientCredential | None
+) -> ClientCredential | None:
+    """Return a client's credential for one host: that of the first target of `plan` that wants it; `None` if none does.
+
+    So neither a fallback to another host has it, nor a target that replaces those of the requested model.
+    """
+    if credential is None:
+        return None
+    for route in plan.routes:
+        upstream = services.models.upstream(route)
+        if upstream is not None and upstream.auth == "client":
+            return credential.bound_to(upstream.base_url)
+    return None
 
 
 def answered_here(services: UpstreamServices, dialect: Dialect, request: Request) -> LocalAnswer | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.backends.backend import Answer
+    from xenoglot.backends.remote.sign_in.client_credential import ClientCredential
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.auth.keys import Principal
@@ -54,6 +55,8 @@ class InterceptedCall(Protocol):
     request: Request
     size: int
     losses: Losses
+    credential: ClientCredential | None
+    """The client's own sign-in, where a target wants it."""
 
     def change(self, request: Request) -> None:
         """Send `request` in place of the client's."""
@@ -98,6 +101,8 @@ class Interceptors:
     async def _answer(self, call: InterceptedCall, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         cache, record = self._cache, call.record
         if cache is None or record.answer_id is not None:  # an answer that is stored has an id of its own
+            return await ask()
+        if call.credential is not None:  # another login behind the same key of the gateway may not see this answer
             return await ask()
         asked = AnswerSource(record.client.owner, call.dialect.name, call.passed, call.plan, call.request)
         place = await cache.place(asked, call.headers, call.size)
