@@ -15,7 +15,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.target import Target
 from xenoglot.entry_points import PluginEntry, entries
 from xenoglot.errors import ConfigurationError
-from xenoglot.providers.provider import Provider, required_settings
+from xenoglot.providers.provider import Provider, required_settings, setting_names
 from xenoglot.text import registry
 
 if TYPE_CHECKING:
@@ -151,9 +151,17 @@ def _problems(row: Provider) -> Iterator[str]:
         yield from _endpoint_problems(face, row)
         for quirks in ({}, *(models.quirks for models in row.models)):
             yield from _quirks(row.quirks, face.quirks, quirks)
+    yield from _settings_problems(row)
     for name in (row.text_syntax, *(models.text_syntax for models in row.models)):
         if name not in (None, registry.AUTO, registry.OFF) and name not in registry.names():
             yield f"`text_syntax`: there is no text syntax `{name}`"
+
+
+def _settings_problems(row: Provider) -> Iterator[str]:
+    plain = {name for name, setting in row.settings.items() if not setting_names(setting)}
+    for name, setting in row.settings.items():
+        for other in sorted(setting_names(setting) - plain):
+            yield f"`settings.{name}`: its default needs `{other}`; expected a setting whose default needs no other"
 
 
 def _endpoint_problems(face: ProviderEndpoint, row: Provider) -> Iterator[str]:

@@ -42,11 +42,17 @@ SIGN_INS: frozenset[str] = frozenset({"google", "azure", "anthropic_identity", "
 
 
 class Setting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands in the braces of a URL: `title` describes it, `env` is the variable that usually has it."""
+    """What stands in the braces of a URL: `title` describes it, `env` is the variable that usually has it.
+
+    The `default` may have other settings in braces. Where it `depends_on` another setting, `defaults` has those of
+    some of its values.
+    """
 
     title: str
     default: str | None = None
     env: str | None = None
+    depends_on: str | None = None
+    defaults: dict[str, str] = field(default_factory=dict)
 
 
 class ProviderEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -155,6 +161,13 @@ def endpoint_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
     raise ConfigurationError(f"`{row.name}` does not speak `{dialect}`; it speaks {spoken}")
 
 
+def setting_names(setting: Setting) -> frozenset[str]:
+    """Return the names of the settings that the default of a setting is made of."""
+    texts = (setting.default or "", *setting.defaults.values())
+    named = {name for text in texts for name in _BRACES.findall(text)}
+    return frozenset(named if setting.depends_on is None else named | {setting.depends_on})
+
+
 def required_settings(face: ProviderEndpoint) -> tuple[str, ...]:
     """Return the names of the settings that an address needs."""
     return tuple(dict.fromkeys(_BRACES.findall(face.base_url)))
@@ -167,13 +180,21 @@ def value_of(row: Provider, name: str, said: Mapping[str, str], environ: Mapping
         ConfigurationError: there is nothing, or nothing that can stand in an address.
     """
     setting = row.settings[name]
-    value = said.get(name) or environ.get(setting.env or "") or setting.default
+    value = said.get(name) or environ.get(setting.env or "") or _default(row, setting, said, environ)
     if not value:
         place = f", or set the environment variable {setting.env}" if setting.env else ""
         raise ConfigurationError(f"required by `{row.name}`, {setting.title}: write it here{place}")
     if not _VALUE.fullmatch(value):
         raise ConfigurationError(f"found `{value[:60]}`; expected {setting.title}: letters, digits, `.`, `_` and `-`")
     return value
+
+
+def _default(row: Provider, setting: Setting, said: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+    """Return the default of a setting, the settings in it in their places. Raises as `value_of` does for these."""
+    default = setting.default
+    if setting.depends_on is not None:
+        default = setting.defaults.get(value_of(row, setting.depends_on, said, environ), default)
+    return default and _BRACES.sub(lambda found: value_of(row, found[1], said, environ), default)
 
 
 def base_url(face: ProviderEndpoint, values: Mapping[str, str]) -> str:
