@@ -37,6 +37,7 @@ ELSEWHERE = {
     "tool_name_limit",
     "fan_out",
     "operation_paths",
+    "body_fields",
 }
 """Facts that the tests of a dialect, or of the backend, look at."""
 

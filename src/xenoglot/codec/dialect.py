@@ -88,6 +88,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     turns: bool = True
     """Whether a request can hold the turns of a conversation; otherwise it holds one prompt."""
     stream_path: str | None = None
+    stream_in_body: bool = False
+    """Whether the body has `stream` although there is a `stream_path`."""
     stream_query: str = ""
     aliases: tuple[str, ...] = ()
     count_path: str | None = None

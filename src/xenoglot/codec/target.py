@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from xenoglot.codec.glob import matches
 from xenoglot.model.hosted import HostedToolKind
@@ -126,6 +126,8 @@ class Target(Struct, frozen=True, kw_only=True):
     """Whether the server takes back only calls and results of hosted tools that it made itself; others become words."""
     lacks: tuple[Field, ...] = ()
     """Fields that the server rejects, or does not know."""
+    body_fields: dict[str, str] = field(default_factory=dict)
+    """Fields that every request for an answer has at this server, such as a version of the API."""
 
 
 _MOST, _LONGEST = 1024, 256

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from xenoglot.dialect_registry import canonical
+from xenoglot.codec.glob import matches
+from xenoglot.dialect_registry import canonical, get
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSONObject
 
@@ -68,6 +70,8 @@ class ProviderEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dialect: str
     base_url: str
     path: str | None = None
+    stream_path: str | None = None
+    count_path: str | None = None
     models_path: str | None = None
     auth: Auth | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -147,12 +151,15 @@ _VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def endpoint_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
-    """Return the face that speaks `dialect`; without one, the first.
+def endpoint_of(row: Provider, dialect: str | None, model: str | None = None) -> ProviderEndpoint:
+    """Return the face that speaks `dialect`; without one, the face that names `model` as its own, else the first.
 
     Raises:
         ConfigurationError: there is none.
     """
+    if dialect is None and model is not None:
+        own = (face for face in row.faces if any(matches(pattern, model) for pattern in face.models))
+        return next(own, row.faces[0])
     wanted = None if dialect is None else canonical(dialect)
     for face in row.faces:
         if wanted in (None, face.dialect):
@@ -195,6 +202,15 @@ def _default(row: Provider, setting: Setting, said: Mapping[str, str], environ: 
     if setting.depends_on is not None:
         default = setting.defaults.get(value_of(row, setting.depends_on, said, environ), default)
     return default and _BRACES.sub(lambda found: value_of(row, found[1], said, environ), default)
+
+
+def dialect_of(face: ProviderEndpoint) -> Dialect:
+    """Return the dialect of an endpoint, with the paths that are its own."""
+    names = ("path", "stream_path", "count_path", "models_path")
+    own: dict[str, Any] = {name: value for name in names if (value := getattr(face, name)) is not None}
+    if "stream_path" in own:
+        own["stream_in_body"] = True
+    return replace(get(face.dialect), **own) if own else get(face.dialect)
 
 
 def base_url(face: ProviderEndpoint, values: Mapping[str, str]) -> str:

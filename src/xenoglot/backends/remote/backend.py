@@ -215,7 +215,7 @@ class Remote:
             changed, call = marked is not call.request, replace(call, request=marked)
         same = passthrough_request(call, self._dialect, target, changed=changed)
         if same is None:
-            return UpstreamRequest(*self._encoded(call), accept=accept, verbatim=False)
+            return UpstreamRequest(*self._encoded(call, target), accept=accept, verbatim=False)
         verbatim = not (same.renamed and self._restore_stages(call))
         option = self._usage_option(call.request)
         body = same.body if option is None else option.request(same.body)
@@ -475,16 +475,17 @@ class Remote:
     def _target(self, call: Call) -> Target:
         return self._targets.of(call.request.model)
 
-    def _encoded(self, call: Call) -> tuple[str, bytes]:
+    def _encoded(self, call: Call, target: Target) -> tuple[str, bytes]:
         """Return where to post the request, and it as the server's dialect writes it."""
         if call.headers and call.dialect != self._dialect.name:
             for name in sorted({name for name, _ in call.headers} - {*get(call.dialect).marks}):
                 call.losses.dropped("$", f"header {name}", f"only {call.dialect} has it")
-        target = self._target(call)
         request = fitted(call.request, self._dialect.name, target, call.losses, self._dialect.hosted_tools)
         if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
             request = replace(request, stream_usage=True)
         encoded = self._dialect.encode_request(request, call.losses, target)
+        if target.body_fields:
+            encoded |= target.body_fields
         if len(call.losses):
             check_prompt(request, call.losses)
         call.losses.settle()

@@ -86,7 +86,7 @@ def encode_fitted(dialect: Dialect, request: Request, target: Target, losses: Lo
     body = dialect.encode_request(request, losses, target)
     if len(losses):
         check_prompt(request, losses)
-    return body
+    return body | target.body_fields if target.body_fields else body
 
 
 def check_prompt(request: Request, losses: Losses) -> None:

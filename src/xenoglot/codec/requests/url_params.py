@@ -38,7 +38,8 @@ def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> 
     if not counting and dialect.stream_path is None and not has_model(path):
         return path, query, body
     body = dict(body)
-    if dialect.stream_path is not None and body.pop("stream", False):
+    streams = body.get("stream") if dialect.stream_in_body else dialect.stream_path and body.pop("stream", False)
+    if dialect.stream_path is not None and streams:
         path, query = dialect.stream_path, dialect.stream_query
     if counting:
         path, query = dialect.count_path or path, ""

@@ -41,6 +41,8 @@ class ExtraEndpoint(Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     path: str | None = None
     """Where requests are posted, if that is not the dialect's own path."""
+    stream_path: str | None = None
+    count_path: str | None = None
     auth: Auth | None = None
     target: Target | None = None
     model_overrides: tuple[ModelOverrides, ...] = ()

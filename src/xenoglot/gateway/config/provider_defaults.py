@@ -104,7 +104,12 @@ def _spoken(said: JSONObject, table: _Table, main: ProviderEndpoint) -> JSONObje
         address = moved(address, main, face)
     told = _table(upstream, "target") | _table(said, "target")
     auth = upstream["auth"] if is_sign_in(upstream.get("auth")) else face.auth or row.auth
-    from_row: JSONObject = {"auth": auth, "path": face.path}
+    paths: JSONObject = {
+        "path": face.path,
+        "stream_path": face.stream_path,
+        "count_path": face.count_path,
+    }
+    from_row: JSONObject = {"auth": auth, **paths}
     return {
         "models": list(face.models),
         **{key: value for key, value in from_row.items() if value is not None},
@@ -144,6 +149,8 @@ def _filled(said: JSONObject, row: Provider, face: ProviderEndpoint, address: JS
         "key_env": None if is_sign_in(auth) else row.key_env,
         "auth": face.auth or row.auth,
         "path": face.path,
+        "stream_path": face.stream_path,
+        "count_path": face.count_path,
         "models_path": face.models_path,
         "text_syntax": row.text_syntax,
     }
@@ -204,7 +211,8 @@ def _table(said: JSONObject, key: str) -> JSONObject:
 def check_provider(upstream: UpstreamSettings, path: str, problems: Problems) -> None:
     """Note paths of a server that are none, further dialects that do not exist, and unknown text syntaxes."""
     _check_path(upstream.models_path, join(path, "models_path"), problems)
-    _check_path(upstream.path, join(path, "path"), problems, upstream.dialect)
+    for key in ("path", "stream_path", "count_path"):
+        _check_path(getattr(upstream, key), join(path, key), problems, upstream.dialect)
     check_extra_endpoints(upstream.dialect, upstream.also, path, problems)
     for index, also in enumerate(upstream.also):
         _check_path(also.path, f"{join(path, 'also')}[{index}].path", problems, also.dialect)
@@ -261,6 +269,8 @@ def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> Ups
         dialect=also.dialect,
         base_url=also.base_url or upstream.base_url,
         path=also.path,
+        stream_path=also.stream_path,
+        count_path=also.count_path,
         models_path=None,
         auth=upstream.auth if is_sign_in(upstream.auth) else also.auth or upstream.auth,
         target=also.target or upstream.target,
@@ -272,8 +282,10 @@ def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> Ups
 def dialect_of(upstream: UpstreamSettings) -> Dialect:
     """Return the dialect of a server, with the paths that are its own."""
     dialect = dialects.get(upstream.dialect)
-    own = {"path": upstream.path, "models_path": upstream.models_path}
-    told = {key: value for key, value in own.items() if value is not None}
+    names = ("path", "stream_path", "count_path", "models_path")
+    told = {name: value for name in names if (value := getattr(upstream, name)) is not None}
+    if "stream_path" in told:
+        return replace(dialect, stream_in_body=True, **told)
     return replace(dialect, **told) if told else dialect
 
 

@@ -145,6 +145,10 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     path: str | None = None
     """Where requests are posted, if that is not the dialect's own path; `{model}` in it is the name of the model as one
     segment, `{+model}` as several where the name has slashes."""
+    stream_path: str | None = None
+    """The same for requests that stream, if they are posted elsewhere."""
+    count_path: str | None = None
+    """Where tokens are counted, if that is not the dialect's own path."""
     models_path: str | None = None
     key_env: str | tuple[str, ...] | None = None
     auth: Auth | None = None
