@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks, broken, examples, links, prose
+from xenoglot.gateway.config.load import check
 
 READERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
@@ -83,3 +84,15 @@ def test_examples_are_found_with_their_output(tmp_path: Path) -> None:
     )
     found = [(example.block.line, example.block.text, example.output) for example in examples(page)]
     assert found == [(4, "echo 1\n", "1\n"), (12, "x = 1\n", None)]
+
+
+ENVIRON = {"AWS_BEARER_TOKEN_BEDROCK": "k", "AZURE_OPENAI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p"}
+
+
+@pytest.mark.parametrize("name", ["azure", "bedrock", "vertex"])
+def test_the_configurations_of_clouds_are_accepted(name: str) -> None:
+    """They are no examples that run: there is no such cloud here."""
+    texts = [block.text for block in blocks(ROOT / "docs" / f"{name}.md") if block.language == "toml"]
+    found = [check(tomllib.loads(text), ENVIRON, name).upstreams for text in texts if "[upstreams." in text]
+    assert found
+    assert all(found)
