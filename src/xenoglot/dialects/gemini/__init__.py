@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 _MODELS = "/v1beta/models"
-_PLACES = ("/v1/models", "/v1beta/tunedModels", "/v1/publishers/google/models", "/v1beta1/publishers/google/models")
+_PUBLISHED = "publishers/google/models"
+_PLACES = (
+    "/v1/models",
+    "/v1beta/tunedModels",
+    *(f"/{version}/{_PUBLISHED}" for version in ("v1", "v1beta1")),
+    *(f"/{version}/projects/{{project}}/locations/{{location}}/{_PUBLISHED}" for version in ("v1", "v1beta1")),
+)
 """Where else servers of the dialect answer: the stable version, models of one's own, Google's enterprise platform."""
 
 
