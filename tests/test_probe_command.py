@@ -125,11 +125,21 @@ def test_a_server_that_speaks_nothing_is_a_mistake(url: str, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["ftp://server"], 'URL: found "ftp://server"; expected one that begins with http:// or https://'),
+        (
+            ["ftp://server"],
+            'URL: found "ftp://server"; expected one that begins with http:// or https://, or the name of a provider',
+        ),
+        (
+            ["vertex"],
+            (
+                "the command line: --setting project=...: required by `vertex`, the id of the project: write it here, "
+                "or set the environment variable GOOGLE_CLOUD_PROJECT"
+            ),
+        ),
         (["http://server", "--key-env", "UNSET_KEY"], "--key-env: the variable `UNSET_KEY` is not set"),
         (["http://server", "--timeout", "0"], "--timeout: found 0.0; expected seconds, more than none"),
     ],
-    ids=["url", "key", "timeout"],
+    ids=["url", "setting", "key", "timeout"],
 )
 def test_mistakes_are_one_line(flags: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", *flags]) == 2

@@ -95,6 +95,8 @@ MODEL_FLAGS: Final = (
     "also",
     "model",
     "key_env",
+    "auth",
+    "setting",
     "text_syntax",
     "preserve",
     "gguf",

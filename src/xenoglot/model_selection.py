@@ -33,6 +33,8 @@ FLAGS = (
     "dialect",
     "model",
     "key_env",
+    "auth",
+    "setting",
     "text_syntax",
     "gguf",
     "preserve",
@@ -50,6 +52,10 @@ _BESIDE_PYTHON = ("host", "port", "client_key_env", "text_syntax")
 """Those of them that are allowed with `--python`."""
 
 
+SIGN_IN_FLAGS = {auth.replace("_", "-"): auth for auth in ("google", "azure", "aws", "anthropic_identity", "client")}
+"""The ways to sign in, by their names on the command line."""
+
+
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the flag that names a configuration file; without it see `find_defaults`.
 
@@ -62,10 +68,11 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_upstream(parser: argparse.ArgumentParser, *, serves: bool = False) -> None:
+def add_upstream(parser: argparse.ArgumentParser, *, serves: bool = False, logins: bool = False) -> None:
     """Add the flags that choose the server; without any of them see `find_defaults`.
 
-    A command that `serves` requests no model of its own, so it ignores `XENOGLOT_MODEL` with a file.
+    A command that `serves` requests no model of its own, so it ignores `XENOGLOT_MODEL` with a file. With
+    `serves` or `logins` the upstream may get the login of each client.
     """
     parser.set_defaults(finds_defaults=True, serves=serves)
     parser.add_argument(
@@ -81,10 +88,28 @@ def add_upstream(parser: argparse.ArgumentParser, *, serves: bool = False) -> No
     )
     parser.add_argument("--model", metavar="NAME", help="model to request; without it, names are passed on unchanged")
     parser.add_argument("--key-env", metavar="NAME", help="environment variable with the API key of the server")
+    add_sign_in(parser, clients=serves or logins)
     parser.add_argument(
         "--text-syntax", metavar="NAME", help="syntax of tool calls and reasoning in text: `auto`, `off`, or a name"
     )
     parser.add_argument("--gguf", metavar="PATH", help="model file for the embedded engine")
+
+
+def add_sign_in(parser: argparse.ArgumentParser, *, clients: bool = False) -> None:
+    """Add the flags that sign in at the server in place of a key; with `clients`, also with each client's own."""
+    parser.add_argument(
+        "--auth",
+        type=lambda text: SIGN_IN_FLAGS.get(text, text),
+        choices=[auth for auth in SIGN_IN_FLAGS.values() if clients or auth != "client"],
+        metavar="WAY",
+        help=f"sign in in place of a key: {', '.join(flag for flag in SIGN_IN_FLAGS if clients or flag != 'client')}",
+    )
+    parser.add_argument(
+        "--setting",
+        action="append",
+        metavar="NAME=VALUE",
+        help="setting of the provider or of the sign-in, such as project, location, region, resource; repeatable",
+    )
 
 
 def add_python(parser: argparse.ArgumentParser) -> None:

@@ -6,18 +6,23 @@ import asyncio
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from xenoglot import model_selection
 from xenoglot.backends.redaction import for_log
 from xenoglot.dialect_registry import argument, names
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.model.failure import Failure
+from xenoglot.providers import catalog
+from xenoglot.providers.provider import SIGN_INS
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.providers.probe.findings import Report
+    from xenoglot.providers.probe.runner import ProbeOptions
 
     Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -41,8 +46,9 @@ def add_command(commands: argparse._SubParsersAction[Parser], say: Say, progress
         description="Test what a server supports with 40 to 60 short requests, and print a report.",
     )
     parser.set_defaults(run=partial(run, say=say, progress=progress))
-    parser.add_argument("url", metavar="URL", help="base URL of the server, with or without /v1")
+    parser.add_argument("url", metavar="URL", help="base URL of the server, or the name of a provider")
     parser.add_argument("--key-env", metavar="NAME", help="environment variable with the API key of the server")
+    model_selection.add_sign_in(parser)
     parser.add_argument("--model", metavar="NAME", help="model to request (default: one of the server's list)")
     parser.add_argument(
         "--dialect",
@@ -79,26 +85,84 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
         ConfigurationError: a flag is wrong.
         FailureError: the server cannot be reached, or speaks no dialect.
     """
-    from xenoglot.backends.probe_runner import run_probe  # noqa: PLC0415  other commands need no client
     from xenoglot.providers.probe.runner import ProbeOptions  # noqa: PLC0415
 
     if not options.timeout > 0:
         raise ConfigurationError(f"--timeout: found {options.timeout}; expected seconds, more than none")
-    key = _key(options.key_env)
     asked = ProbeOptions(
-        base_url=_url(options.url),
+        base_url=options.url.rstrip("/"),
         model=options.model,
         dialects=tuple(dict.fromkeys(options.dialect or ())),
-        keyed=key is not None,
         images=options.images,
     )
-    report = asyncio.run(
-        run_probe(asked, key=key, patience=options.timeout, say=lambda text: progress(for_log(text, LONGEST_LINE)))
-    )
+    if options.url in catalog.names() or options.auth is not None:
+        server = _known_server(options, asked)
+    else:
+        _check_url(options.url)
+        server = ProbeTarget(asked, _key(options.key_env))
+    report = asyncio.run(_probed(options, server, lambda text: progress(for_log(text, LONGEST_LINE))))
     _report(options, report, say)
     if options.write is not None:
         _write(options, report)
     return 0
+
+
+class ProbeTarget(NamedTuple):
+    """What is probed, the key for it, and the upstream with its sign-in."""
+
+    options: ProbeOptions
+    key: str | None = None
+    upstream: UpstreamSettings | None = None
+
+
+def _known_server(options: argparse.Namespace, asked: ProbeOptions) -> ProbeTarget:
+    """Return a provider, one of its endpoints, or a server that is signed in at.
+
+    Raises:
+        ConfigurationError: a flag is wrong, or a key or a setting is missing.
+    """
+    from msgspec.structs import replace  # noqa: PLC0415  as above
+
+    from xenoglot.gateway.config.from_flags import FLAGS_UPSTREAM, from_flags  # noqa: PLC0415  most servers are not known
+    from xenoglot.gateway.config.provider_defaults import dialect_of  # noqa: PLC0415  as above
+
+    config = from_flags(
+        os.environ,
+        upstream=options.url,
+        dialect=asked.dialects[0] if asked.dialects else None,
+        model=options.model,
+        key_env=options.key_env,
+        auth=options.auth,
+        setting=options.setting,
+    )
+    upstream = config.upstreams[FLAGS_UPSTREAM]
+    key = next(iter(config.upstream_keys(upstream)), None)
+    asked = replace(asked, base_url=upstream.base_url, keyed=key is not None)
+    if upstream.provider is not None:
+        form = None if upstream.auth in ("key", *SIGN_INS) else upstream.auth
+        asked = replace(asked, known=dialect_of(upstream), target=upstream.target, auth=form)
+    return ProbeTarget(asked, key, upstream)
+
+
+async def _probed(options: argparse.Namespace, server: ProbeTarget, say: Say) -> Report:
+    """Return what the server supports; a sign-in belongs to the event loop."""
+    from xenoglot.backends.probe_runner import run_probe  # noqa: PLC0415  other commands need no client
+
+    upstream = server.upstream
+    if upstream is None or upstream.auth not in SIGN_INS:
+        return await run_probe(server.options, key=server.key, patience=options.timeout, say=say)
+    from xenoglot.backends.remote.sign_in.open_sign_in import SignInRequest, open_sign_in  # noqa: PLC0415  most servers have a key
+
+    request = SignInRequest(
+        "probe",
+        upstream.auth or "",
+        upstream.sign_in,
+        base_url=upstream.base_url,
+        secret=lambda name: os.environ.get(name, ""),
+        environ=os.environ,
+        place="--setting",
+    )
+    return await run_probe(server.options, patience=options.timeout, say=say, sign_in=open_sign_in(request))
 
 
 def _report(options: argparse.Namespace, report: Report, say: Say) -> None:
@@ -135,7 +199,8 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def _url(text: str) -> str:
+def _check_url(text: str) -> None:
     if not text.startswith(("http://", "https://")):
-        raise ConfigurationError(f'URL: found "{text}"; expected one that begins with http:// or https://')
-    return text.rstrip("/")
+        raise ConfigurationError(
+            f'URL: found "{text}"; expected one that begins with http:// or https://, or the name of a provider'
+        )

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from tests.backends.raw_server import leakless, respond_with, response, serving
+from tests.backends.remote.sign_in.token_endpoint import TokenIssuer, refused
 from tests.providers.quirky_server import Quirky, probe_report
 from xenoglot.backends.probe_runner import run_probe
+from xenoglot.backends.remote.sign_in.strategy import TokenSignIn
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
@@ -166,3 +168,29 @@ async def test_answers_that_break_off_are_told_so() -> None:
         report = await run_probe(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
     told = {one.what: one for one in report.findings}
     assert (report.faces, told["refuses_unknown_fields"].verdict) == (("chat",), "unclear")
+
+
+@leakless
+async def test_requests_are_signed_in() -> None:
+    issuer = TokenIssuer()
+    sign_in = TokenSignIn(issuer.credential())
+    async with serving(quirky_script(Quirky({"chat": Target()}))) as wire:
+        options = ProbeOptions(base_url=wire.url, dialects=("chat",))
+        report = await run_probe(options, patience=9.0, sign_in=sign_in)
+        sent = [request for requests in wire.requests for request in requests]
+    assert report.faces == ("chat",)
+    assert all(b"\r\nauthorization: Bearer token-number-1\r\n" in request for request in sent)
+    assert b"token-number-1" not in msgspec.json.encode(report)
+
+
+@leakless
+async def test_a_sign_in_that_fails_ends_the_probe() -> None:
+    issuer = TokenIssuer()
+    issuer.errors = [refused()]
+    async with serving(respond_with()) as wire:
+        options = ProbeOptions(base_url=wire.url)
+        with pytest.raises(FailureError) as caught:
+            await run_probe(options, patience=9.0, sign_in=TokenSignIn(issuer.credential()))
+    assert str(caught.value) == (
+        f"not signed in to {wire.url}: sign-in `test` of upstream `up` failed: invalid_grant; renew the key"
+    )

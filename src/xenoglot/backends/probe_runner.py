@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from xenoglot.backends.http.client import Deadlines, Transport, TransportError
+from xenoglot.backends.http.http1 import prepare
 from xenoglot.backends.redaction import MASK, SHORTEST, Redactor
 from xenoglot.backends.remote.operator_messages import OperatorMessages
+from xenoglot.backends.remote.sign_in.signed_transport import SignedTransport
 from xenoglot.backends.remote.upstream_errors import cause_of, unreachable
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.urls import endpoint
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.backends.http.client import UpstreamResponse as Transported
+    from xenoglot.backends.remote.sign_in.signed_transport import RequestTransport
+    from xenoglot.backends.remote.sign_in.strategy import SignIn
     from xenoglot.providers.probe.exchange import ProbeRequest
     from xenoglot.providers.probe.runner import ProbeOptions
 
@@ -47,27 +51,34 @@ _PAUSE: Final = 2.0
 """Seconds to wait if the server sends no `retry-after`."""
 
 
-async def run_probe(
+async def run_probe(  # noqa: PLR0913  one argument per thing that it needs
     options: ProbeOptions,
     *,
     key: str | None = None,
     patience: float,
     say: Callable[[str], None] = lambda _: None,
     socket_path: str | None = None,
+    sign_in: SignIn[Any] | None = None,
 ) -> Report:
     """Return what the server at `options.base_url` supports; `say` is called for each request, never with the key.
 
-    `patience` is in seconds and for one question; with `socket_path` the server is at that unix socket.
+    `patience` is in seconds and for one question; with `socket_path` the server is at that unix socket. Requests are
+    signed in by `sign_in`, which is closed at the end.
 
     Raises:
         FailureError: it could not be reached at all.
     """
     shell = _Shell(options.base_url, key, patience, say, socket_path)
+    redact = Redactor((key,))
     try:
+        if sign_in is not None:
+            shell.sign_in(sign_in, redact)
         report = await shell.drive(options)
     finally:
         await shell.transport.aclose()
-    plain = Redactor((key,)).json(msgspec.json.decode(msgspec.json.encode(report)))
+        if sign_in is not None:
+            await sign_in.aclose()
+    plain = redact.json(msgspec.json.decode(msgspec.json.encode(report)))
     return msgspec.convert(plain, Report)
 
 
@@ -85,12 +96,19 @@ class _Shell:
     ) -> None:
         deadlines = Deadlines(connect=min(patience, CONNECT), first_byte=patience, idle=patience, total=patience)
         self.transport = Transport(deadlines=deadlines)
+        self._sending: RequestTransport = self.transport
         self._base_url = base_url
         self._key = key
         self._say = say
         self._socket_path = socket_path
         self._reached = False
         self._messages = OperatorMessages(base_url, base_url, Redactor((key,)))
+
+    def sign_in(self, sign_in: SignIn[Any], redact: Redactor) -> None:
+        """Sign requests in, and have the credentials removed from texts."""
+        self._sending = SignedTransport(self.transport, sign_in)
+        self._messages = OperatorMessages(self._base_url, self._base_url, redact)
+        sign_in.redacted_by(redact)
 
     async def drive(self, options: ProbeOptions) -> Report:
         """Hold the conversation."""
@@ -144,7 +162,8 @@ class _Shell:
         return body.replace(self._key.encode(), MASK.encode()) if self._key is not None and long else body
 
     async def _post(self, ask: ProbeRequest, url: str, data: bytes) -> Transported:
-        return await self.transport.send(ask.method, url, self._headers(ask), data, socket_path=self._socket_path)
+        prepared = prepare(ask.method, url, self._headers(ask), self._socket_path)
+        return await self._sending.send_prepared(prepared.request(data))
 
     def _headers(self, ask: ProbeRequest) -> list[tuple[str, str]]:
         accept = get(ask.dialect).framing.media_type if ask.stream else "application/json"

@@ -20,6 +20,7 @@ from xenoglot.providers.probe.findings import ProbeCost, ProbeExchange
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from xenoglot.codec.dialect import Dialect
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
@@ -75,8 +76,8 @@ class ProbeRecord:
 class DialectClient:
     """Asks one model in one dialect; `target` is what is known of the server so far."""
 
-    def __init__(self, dialect: str, model: str, notes: ProbeRecord, auth: AuthForm | None = None) -> None:
-        self.dialect = get(dialect)
+    def __init__(self, dialect: str | Dialect, model: str, notes: ProbeRecord, auth: AuthForm | None = None) -> None:
+        self.dialect = get(dialect) if isinstance(dialect, str) else dialect
         self.model = model
         self.notes = notes
         self.auth = auth
@@ -108,7 +109,7 @@ class DialectClient:
 
     def post(self, body: JSONObject, words: str) -> Conversation[ProbeAnswer]:
         """Ask what `body` asks."""
-        path, query, rest = addressed(body, self.dialect)
+        path, query, rest = addressed(body | self.target.body_fields, self.dialect)
         ask = ProbeRequest(
             method="POST",
             dialect=self.name,

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.reader import Reader
-from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Reasoning
@@ -95,10 +94,10 @@ def auth_form(dialect: Dialect) -> AuthForm:
     return next((_FORMS[name] for name in names if name in _FORMS), "bearer")
 
 
-def lists(dialects: Sequence[str], notes: ProbeRecord) -> Conversation[Lists]:
+def lists(dialects: Sequence[Dialect], notes: ProbeRecord) -> Conversation[Lists]:
     """Ask for the models at each path where the dialects have them, in each way to show a key until one is let in."""
     found: Lists = {}
-    for dialect in map(get, dialects):
+    for dialect in dialects:
         path, form = dialect.models_path, auth_form(dialect)
         known = found.get(path)
         if known is not None and (known.models or known.auth == form):

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.path_template import has_model, in_path
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest
@@ -39,6 +41,7 @@ from xenoglot.providers.probe.streams import streams
 from xenoglot.providers.probe.text_parsers import find_syntax
 from xenoglot.providers.probe.tools import ids, tools
 from xenoglot.providers.probe.unsupported_fields import find_unsupported
+from xenoglot.providers.provider import AuthForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
     from xenoglot.providers.probe.discovery import Lists
     from xenoglot.providers.probe.exchange import Conversation
     from xenoglot.providers.probe.findings import Confidence, Verdict
-    from xenoglot.providers.provider import AuthForm
 
     Part = Callable[[DialectClient], Conversation[tuple[Finding, ...]]]
 
@@ -63,7 +65,8 @@ class ProbeOptions(Struct, frozen=True, kw_only=True):
     """What is to be probed. `keyed` is whether there is a key to be shown.
 
     With `dialects` only those are tried, with all tests in each. Otherwise all are tried, with all tests in the first
-    supported one, and the test of streams in the others.
+    supported one, and the test of streams in the others. With `known`, the dialect of a provider's endpoint with the
+    paths that are its own, only that is tried, with the peculiarities `target`; a key is shown as `auth`.
     """
 
     base_url: str
@@ -71,25 +74,39 @@ class ProbeOptions(Struct, frozen=True, kw_only=True):
     dialects: tuple[str, ...] = ()
     keyed: bool = False
     images: bool = False
+    known: Dialect | None = None
+    target: Target = Target()
+    auth: AuthForm | None = None
+
+    @property
+    def records(self) -> tuple[Dialect, ...]:
+        """The dialects that are tried, the best for tests first."""
+        return _records(self.dialects) if self.known is None else (self.known,)
+
+
+def _records(wanted: tuple[str, ...]) -> tuple[Dialect, ...]:
+    """Return the records of dialects; without names, all of them."""
+    return tuple(map(get, wanted or ordered(names())))
 
 
 def probe(options: ProbeOptions) -> Conversation[Report]:
     """Ask everything; return what was found."""
     notes = ProbeRecord()
-    wanted = options.dialects or ordered(names())
+    wanted = options.records
     found = yield from lists(wanted, notes)
     listed = [model for path in found.values() for model in path.models]
     findings = [listing(found)]
     model = options.model or choose(listed) or NO_NAME
     speakers: list[DialectClient] = []
-    for name in wanted:
-        speaker = DialectClient(name, _model_for(name, model, options, found), notes)
+    for dialect in wanted:
+        speaker = DialectClient(dialect, _model_for(dialect, model, options, found), notes, options.auth)
+        speaker.target = options.target
         spoken, finding = yield from open_dialect(speaker, keyed=options.keyed)
         findings.append(finding)
         speakers += [speaker] if spoken else []
     syntax: str | None = None
     for speaker in speakers:
-        whole = bool(options.dialects) or speaker is speakers[0]
+        whole = bool(options.dialects) or options.known is not None or speaker is speakers[0]
         findings += yield from (_everything(speaker, images=options.images) if whole else streams(speaker))
     if speakers:
         finding, syntax = find_syntax(speakers[0].name, notes.texts, speakers[0].model)
@@ -113,9 +130,9 @@ def ordered(dialects: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(dialects, key=lambda name: (rank.get(name, len(rank)), name)))
 
 
-def _model_for(name: str, model: str, options: ProbeOptions, found: Lists) -> str:
+def _model_for(dialect: Dialect, model: str, options: ProbeOptions, found: Lists) -> str:
     """Return the model to request in one dialect: another if its own list does not have it."""
-    listed = found.get(get(name).models_path)
+    listed = found.get(dialect.models_path)
     if options.model is not None or listed is None or not listed.models:
         return model
     return model if model in [one.id for one in listed.models] else choose(listed.models) or model
