@@ -24,6 +24,8 @@ class ClientOptions(TypedDict, total=False):
     dialect: str | None
     key: str | None
     key_env: str | None
+    auth: str | None
+    sign_in: Mapping[str, object] | None
     headers: Mapping[str, str] | None
     settings: Mapping[str, str] | None
     deadlines: Deadlines | None

@@ -66,6 +66,10 @@ class Client:
             for a URL and the provider's own otherwise.
         key: The API key of the server or provider.
         key_env: The environment variable to read the key from if `key` is not set. `None` is that of the provider.
+        auth: How requests are signed in, in place of a key: `"google"`, `"azure"`, `"aws"` or `"anthropic_identity"`.
+            `None` is a key, or the provider's own way, like `"google"` for `"vertex"`.
+        sign_in: Options of that, by the names that a configuration file has under `sign_in`. `None` is what the
+            library of the cloud finds.
         headers: Header fields of every request.
         settings: Values for the braces in the provider's URL, like a region or an account.
         deadlines: Time limits of each attempt, in seconds. `None` is `Deadlines()`.

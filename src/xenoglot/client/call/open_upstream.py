@@ -6,23 +6,23 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from xenoglot.backends.backend import Backend
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.backends.operation import handler_of
 from xenoglot.backends.wrappers.emulation_settings import Emulation
 from xenoglot.client.call.options import headers_of
+from xenoglot.client.call.sign_in import ClientSignIn, sign_in_of
 from xenoglot.codec.dialect import Dialect, Headers
 from xenoglot.codec.glob import matches
 from xenoglot.codec.target import Target, TargetRule, Targets
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog
-from xenoglot.providers.provider import authorizer, base_url, endpoint_of, required_settings, value_of
+from xenoglot.providers.provider import authorizer, base_url, dialect_of, endpoint_of, required_settings, value_of
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.http.client import Transport
     from xenoglot.backends.operation import OperationHandler
+    from xenoglot.backends.remote.sign_in.strategy import SignIn
     from xenoglot.codec.features.operation import AnyOperation
     from xenoglot.engine.backend import Engine
     from xenoglot.engine.embedding import EmbeddingEngine
@@ -48,6 +49,9 @@ EMBEDDED = "embedded"
 NO_KEY = "no key was sent; pass `key=` or `key_env=`"
 """Advice about a 401 without a key."""
 
+REFUSED = "the credential of `auth` was refused; may it use the model?"
+"""The same where requests are signed in."""
+
 UNIX = "unix://"
 """Prefix of the path of a unix socket."""
 
@@ -65,6 +69,7 @@ class Address(Struct, frozen=True, kw_only=True):
     base_url: str
     socket_path: str | None = None
     keys: tuple[str, ...] = ()
+    sign_in: ClientSignIn | None = None
     key_source: str = ""
     headers: dict[str, str] = {}
     rules: tuple[TargetRule, ...] = ()
@@ -87,8 +92,8 @@ class Address(Struct, frozen=True, kw_only=True):
         """Return the context window of `model`, in tokens."""
         return _first(self.contexts, model)
 
-    def remote(self, transport: Transport) -> Backend:
-        """Return the backend that calls it over `transport`."""
+    def remote(self, transport: Transport, sign_in: SignIn[Any] | None = None) -> Backend:
+        """Return the backend that calls it over `transport`, signed in by `sign_in`."""
         from xenoglot.backends.remote.backend import Remote  # noqa: PLC0415  a client of a backend in process needs none
 
         return Remote(
@@ -103,7 +108,8 @@ class Address(Struct, frozen=True, kw_only=True):
             candid=True,
             socket_path=self.socket_path,
             key_source=self.key_source,
-            no_key=NO_KEY,
+            no_key=NO_KEY if sign_in is None else REFUSED,
+            sign_in=sign_in,
         )
 
 
@@ -120,6 +126,8 @@ class UpstreamOptions(Struct, frozen=True, kw_only=True):
     dialect: str | None = None
     key: str | None = None
     key_env: str | None = None
+    auth: str | None = None
+    sign_in: Mapping[str, object] | None = None
     headers: Mapping[str, str] | None = None
     settings: Mapping[str, str] | None = None
     model: str | None = None
@@ -146,7 +154,7 @@ def address_of(upstream: str, naming: UpstreamOptions, environ: Mapping[str, str
     if ":" in upstream or "/" in upstream:
         raise ConfigurationError("`upstream`: neither the name of a provider nor a URL, which begins with `http://`")
     row = catalog.get(upstream)
-    face = endpoint_of(row, naming.dialect)
+    face = endpoint_of(row, naming.dialect, naming.model)
     return _of_row(row, face, naming, environ)
 
 
@@ -167,6 +175,7 @@ def _of_url(url: str, naming: UpstreamOptions, environ: Mapping[str, str]) -> Ad
         base_url=base,
         socket_path=socket_path,
         keys=_keys(naming, None, environ, required=False),
+        sign_in=_sign_in(naming, None, environ),
         key_source=_key_source(naming, None),
         headers=_headers(naming),
     )
@@ -182,7 +191,8 @@ def _of_row(row: Provider, face: ProviderEndpoint, naming: UpstreamOptions, envi
         values = {name: value_of(row, name, settings, environ) for name in required_settings(face)}
     except ConfigurationError as error:
         raise ConfigurationError(f"`settings`: {error}") from None
-    dialect = _dialect(face)
+    dialect = dialect_of(face)
+    sign_in = _sign_in(naming, face.auth or row.auth, environ)
     told = [models for models in row.models if face.dialect in (models.dialects or face.dialect)]
     rules = [
         TargetRule(names=models.names, target=catalog.target_of(row.quirks, face.quirks, models.quirks))
@@ -192,12 +202,13 @@ def _of_row(row: Provider, face: ProviderEndpoint, naming: UpstreamOptions, envi
         name=row.name,
         dialect=dialect,
         base_url=base_url(face, values),
-        keys=_keys(naming, row.key_env, environ, required=not row.local),
+        keys=() if sign_in is not None else _keys(naming, row, environ, required=not row.local),
+        sign_in=sign_in,
         key_source=_key_source(naming, row.key_env),
         headers={**row.headers, **face.headers, **_headers(naming)},
         rules=tuple(rules),
         target=catalog.target_of(row.quirks, face.quirks),
-        authorize=authorizer(face.auth or row.auth, dialect),
+        authorize=authorizer(face.auth or row.auth if sign_in is None else "none", dialect),
         provider=row.name,
         syntax=row.text_syntax,
         syntaxes=tuple((models.names, models.text_syntax) for models in told if models.text_syntax is not None),
@@ -205,10 +216,9 @@ def _of_row(row: Provider, face: ProviderEndpoint, naming: UpstreamOptions, envi
     )
 
 
-def _dialect(face: ProviderEndpoint) -> Dialect:
-    own = {"path": face.path, "models_path": face.models_path}
-    told = {key: value for key, value in own.items() if value is not None}
-    return replace(get(face.dialect), **told) if told else get(face.dialect)
+def _sign_in(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str]) -> ClientSignIn | None:
+    keyed = naming.key is not None or naming.key_env is not None
+    return sign_in_of(naming.auth, naming.sign_in, environ, usual=usual, keyed=keyed)
 
 
 def _headers(naming: UpstreamOptions) -> dict[str, str]:
@@ -218,8 +228,11 @@ def _headers(naming: UpstreamOptions) -> dict[str, str]:
         raise ConfigurationError(f"`{error.path.removeprefix('$.')}`: {error.problem}") from None
 
 
-def _keys(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str], *, required: bool) -> tuple[str, ...]:
+def _keys(
+    naming: UpstreamOptions, row: Provider | None, environ: Mapping[str, str], *, required: bool
+) -> tuple[str, ...]:
     """Return the keys: one, or none. No error contains a key."""
+    usual = None if row is None else row.key_env
     name = naming.key_env or usual
     said = naming.key if naming.key is not None else environ.get(name or "", "")
     if not isinstance(said, str):
@@ -228,7 +241,8 @@ def _keys(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str]
     if not key.isascii() or not key.isprintable():
         raise ConfigurationError("the key has characters in it that no key has")
     if not key and naming.key is None and (naming.key_env or (required and usual)):
-        raise ConfigurationError(f"no API key: set the environment variable {name}, or pass `key=`")
+        also = "" if row is None or row.sign_in is None else f', or `auth="{row.sign_in}"` to sign in without a key'
+        raise ConfigurationError(f"no API key: set the environment variable {name}, or pass `key=`{also}")
     return (key,) if key else ()
 
 

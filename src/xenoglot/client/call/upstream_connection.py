@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.backends.http.client import Transport
+    from xenoglot.backends.remote.sign_in.strategy import SignIn
     from xenoglot.client.call.open_upstream import BackendOpener, Upstream, UpstreamOptions
 
 
@@ -48,7 +49,9 @@ class ClientUpstream:
             upstream = None
         self.address: Address | None = address_of(upstream, options) if isinstance(upstream, str) else None
         if self.address is None and any(value is not None for value in _server_options(options)):
-            raise ConfigurationError("`dialect`, keys, `headers` and `settings` are of servers: name one, or its URL")
+            raise ConfigurationError(
+                "`dialect`, keys, `auth`, `headers` and `settings` are of servers: name one, or its URL"
+            )
         if options.text_syntax not in (None, AUTO, OFF, *names()):
             raise ConfigurationError(
                 f"`text_syntax`: found `{options.text_syntax}`; expected one of auto, off, {', '.join(names())}"
@@ -66,6 +69,7 @@ class ClientUpstream:
         self._stack = AsyncExitStack()
         self._lock = asyncio.Lock()
         self._transport: Transport | None = None
+        self._sign_in: SignIn[Any] | None = None
         self._backend: Backend | None = None
         self._closed = False
 
@@ -117,7 +121,7 @@ class ClientUpstream:
         backend = await self.backend()
         if deadlines is None or self.address is None or self._transport is None:
             return backend
-        return self.address.remote(self._transport.with_deadlines(deadlines))
+        return self.address.remote(self._transport.with_deadlines(deadlines), self._sign_in)
 
     async def backend_for(self, model: str, deadlines: Deadlines | None = None) -> Backend:
         """Return the backend for `model` with other deadlines, its text parsed and features emulated as configured."""
@@ -138,7 +142,13 @@ class ClientUpstream:
 
             self._transport = Transport(deadlines=self._deadlines, proxy=self._proxy)
             self._stack.push_async_callback(self._transport.aclose)
-            return self.address.remote(self._transport)
+            if self.address.sign_in is not None:
+                self._sign_in = await asyncio.to_thread(
+                    self.address.sign_in.open, self.address.name, self.address.base_url
+                )
+            if self._sign_in is not None:
+                self._stack.push_async_callback(self._sign_in.aclose)
+            return self.address.remote(self._transport, self._sign_in)
         upstream = self._upstream
         if isinstance(upstream, Backend):
             return upstream
@@ -147,7 +157,8 @@ class ClientUpstream:
 
 
 def _server_options(options: UpstreamOptions) -> tuple[object, ...]:
-    return (options.dialect, options.key, options.key_env, options.headers, options.settings)
+    server = (options.dialect, options.key, options.key_env, options.headers, options.settings)
+    return (*server, options.auth, options.sign_in)
 
 
 def _check(upstream: object, options: UpstreamOptions) -> None:
