@@ -40,18 +40,19 @@ ARROWS = {
     "hooks": ANSWERERS | {"entry_points"},
     "translate": FORMATS,
     "testing": ANSWERERS,
-    "probe_command": ANSWERERS | {"gateway"},
+    "probe_command": ANSWERERS | {"gateway", "model_selection"},
     "usage_commands": MACHINERY | {"gateway", "model_selection", "store"},
     "administration": MACHINERY | {"backends", "gateway", "model_selection", "policy", "store", "usage_commands"},
     "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools", "python_gateway"},  # the default upstream
     "bulk": ROOMS | {"tools", "client", "model_selection", "gateway"},
-    "gateway": ROOMS | {"hooks", "tools"},
+    "gateway": ROOMS | {"hooks", "programs", "tools"},
     "model_selection": ANSWERERS | {"client", "gateway"},
     "agent": PROGRAMS,
     "terminal": PROGRAMS | {"agent"},
-    "launching": PROGRAMS | {"command_help"},
+    "programs": MACHINERY,
+    "launching": PROGRAMS | {"command_help", "programs"},
     "python_gateway": ROOMS | {"gateway"},
     "command_help": set[str](),
     "cli": PROGRAMS
@@ -70,7 +71,10 @@ ARROWS = {
     "": ROOMS | {"client", "cli", "moved_modules", "python_gateway", "tools"},
 }
 
-FAMILIES = ("openai",)
+CATALOGUE = ("xenoglot.programs.environment", "xenoglot.programs.program", "xenoglot.programs.catalog")
+"""Rows of programs and what is made of them: data and pure functions, which the console shows too."""
+
+FAMILIES = ("google", "openai")
 """Folders under `dialects/` that are no dialect: what those of one vendor share."""
 
 # The only modules that speak to an upstream, and those that play one, or a client, in a test.
@@ -143,6 +147,17 @@ def import_under_audit(*modules: str) -> dict[str, object]:
 
 def test_the_house_has_the_rooms_of_the_map() -> None:
     assert {part(module) for module in MODULES} - set(ARROWS) == set()
+
+
+def test_the_catalogue_of_programs_needs_no_program() -> None:
+    found = {
+        edge.imported
+        for path in SOURCES
+        if module_name(path) in CATALOGUE
+        for edge in imports(path)
+        if edge.imported.partition(".")[0] == "xenoglot"
+    }
+    assert {one for one in found if one not in CATALOGUE and part(one) not in MACHINERY} == set()
 
 
 def test_imports_follow_the_arrows() -> None:

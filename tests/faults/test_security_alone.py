@@ -106,7 +106,7 @@ async def test_s22_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.
 
 LOOKUP_PROBES = {
     "xenoglot.backends.http.proxies",  # where an operator, or who makes a client, says `environment`
-    "xenoglot.launching.environment",  # so that the programs that are launched ask none for this machine
+    "xenoglot.programs.environment",  # so that the programs that are launched ask none for this machine
 }
 
 

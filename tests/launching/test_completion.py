@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.cli import main
-from xenoglot.launching import programs
+from xenoglot.programs import catalog as programs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,11 +16,11 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.errors import XenoglotError
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import check
-from xenoglot.launching import programs
-from xenoglot.launching.environment import GatewayLocation, program_environment
 from xenoglot.launching.gateway_thread import private, run_gateway
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response
+from xenoglot.programs import catalog as programs
+from xenoglot.programs.environment import GatewayLocation, program_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

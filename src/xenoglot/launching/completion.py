@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from xenoglot.launching import programs
+from xenoglot.programs import catalog as programs
 from xenoglot.providers import catalog
 from xenoglot.text import registry
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from xenoglot import model_selection
 from xenoglot.errors import ConfigurationError
-from xenoglot.launching import programs
-from xenoglot.launching.environment import GatewayLocation, environment, program_environment, shown
 from xenoglot.launching.temp_dir import private_folder
+from xenoglot.programs import catalog as programs
+from xenoglot.programs.environment import GatewayLocation, environment, program_environment, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.config.load import Config
     from xenoglot.launching.gateway_thread import GatewayEndpoint
-    from xenoglot.launching.program import Program
+    from xenoglot.programs.program import Program
 
 MASK = "***"
 BUILT_IN_WINDOW = 8192

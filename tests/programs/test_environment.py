@@ -7,9 +7,9 @@ import tomllib
 
 import pytest
 
-from xenoglot.launching import programs
-from xenoglot.launching.environment import GatewayLocation, environment, program_environment, shown
-from xenoglot.launching.program import Program, ProgramFile
+from xenoglot.programs import catalog as programs
+from xenoglot.programs.environment import GatewayLocation, environment, program_environment, shown
+from xenoglot.programs.program import Program, ProgramFile
 
 PLACE = GatewayLocation(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder", model='a "b" \\ {url}')
 NAMELESS = GatewayLocation(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder")

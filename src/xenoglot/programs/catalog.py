@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.launching.program import Program
+from xenoglot.programs.program import Program
 
 _ROWS = Path(__file__).with_name("rows")
 

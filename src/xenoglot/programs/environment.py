@@ -13,8 +13,8 @@ from xenoglot.codec.json.json_io import encode_json, to_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from xenoglot.launching.program import Program
     from xenoglot.model.json import JSON
+    from xenoglot.programs.program import Program
 
 _HOLE = re.compile(r'\{(url|key|model|context|folder|"model")\}')
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
