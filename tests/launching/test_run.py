@@ -126,6 +126,23 @@ def test_a_program_finds_the_gateway_and_its_arguments(speaker: DialectServer, r
     assert settings["ANTHROPIC_API_KEY"] == ""
 
 
+def test_a_program_keeps_its_own_login(speaker: DialectServer, record: Path) -> None:
+    """The gateway's key has a header of its own; what the program sends as its credential is the provider's."""
+    assert main(["run", "claude", "--upstream", speaker.url, "--auth", "client", "--", "7"]) == 7
+    found = read(record)
+    assert found["env"]["ANTHROPIC_API_KEY"] == "sk-of-theirs"
+    assert found["env"]["ANTHROPIC_CUSTOM_HEADERS"].startswith("x-xenoglot-key: xg-")
+    assert "ANTHROPIC_AUTH_TOKEN" not in found["env"]
+    settings = json.loads(found["files"]["settings.json"])["env"]
+    assert settings["ANTHROPIC_BASE_URL"] == found["env"]["ANTHROPIC_BASE_URL"]
+    assert not settings.keys() & {"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
+
+
+def test_a_program_without_a_login_is_not_started(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "aider", "--upstream", "anthropic", "--auth", "client"]) == 2
+    assert "--auth client: aider sends no login of its own to a gateway; set a key" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("weights")
 def test_the_embedded_model_answers_to_any_name(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any flag there is an answer to whatever the program asks for, and no gateway of others is asked."""

@@ -11,13 +11,13 @@ from msgspec import to_builtins
 from tests.docs.pages import UNSET, code, columns
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
-from xenoglot.launching import programs
+from xenoglot.programs import catalog as programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xenoglot.launching.program import Program
     from xenoglot.model.json import JSON
+    from xenoglot.programs.program import Program
 
 EACH = pytest.mark.parametrize("name", programs.names())
 HOLES = {"context", "=context", "url", "key", "model", "folder", '"model"'}
@@ -38,7 +38,7 @@ def texts(value: JSON) -> Iterator[str]:
 def template_texts(row: Program) -> list[str]:
     """Return all texts with holes."""
     plain = to_builtins(row)
-    return list(texts([plain["arguments"], plain["env"], plain["files"]]))
+    return list(texts([plain["arguments"], plain["env"], plain["files"], plain["login"]]))
 
 
 @EACH
@@ -51,7 +51,7 @@ def test_a_row_is_called_as_its_file_and_speaks_a_dialect(name: str) -> None:
 @EACH
 def test_every_fact_is_cited(name: str) -> None:
     row = programs.get(name)
-    facts = {fact for fact in ("arguments", "env", "files", "unset") if getattr(row, fact)}
+    facts = {fact for fact in ("arguments", "env", "files", "unset", "login") if getattr(row, fact)}
     assert set(row.sources) == facts
     assert [url for url in (row.docs, *row.sources.values()) if not re.fullmatch(r"https://[!-~]+", url)] == []
     assert not row.commands or "https://" in row.install
@@ -70,7 +70,9 @@ def test_a_row_has_the_holes_that_are_filled(name: str) -> None:
 @EACH
 def test_a_key_is_no_argument(name: str) -> None:
     """Whoever else is on the machine may read the arguments of a process."""
-    assert [group for group in programs.get(name).arguments if any("{key}" in text for text in group)] == []
+    row = programs.get(name)
+    groups = row.arguments if row.login is None else (*row.arguments, *row.login.arguments)
+    assert [group for group in groups if any("{key}" in text for text in group)] == []
 
 
 @pytest.mark.parametrize(

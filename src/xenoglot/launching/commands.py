@@ -59,7 +59,7 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
         help="the model's context window in tokens (default: as the gateway lists it)",
     )
     model_selection.add_config(parser)
-    model_selection.add_upstream(parser)
+    model_selection.add_upstream(parser, logins=True)
     model_selection.add_preserve(parser, "default: on, for programs of another dialect than the upstream")
     parser.set_defaults(run=_run, passed=())
     _pass_the_rest(parser)

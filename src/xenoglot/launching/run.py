@@ -16,6 +16,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.launching.temp_dir import private_folder
 from xenoglot.programs import catalog as programs
 from xenoglot.programs.environment import GatewayLocation, environment, program_environment, shown
+from xenoglot.providers import catalog as providers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ MOST_OFFERED = 3
 """Models of a server that a message offers."""
 
 MOST_LISTED = 20
-_CHOICES = ("config", "upstream", "dialect", "key_env", "text_syntax", "gguf", "preserve")
+_CHOICES = ("config", "upstream", "dialect", "key_env", "auth", "setting", "text_syntax", "gguf", "preserve")
 
 
 def run(options: Namespace) -> int:
@@ -51,6 +52,8 @@ def run(options: Namespace) -> int:
     program = programs.get(options.program)
     if options.model is not None and not (options.model and options.model.isprintable()):
         raise ConfigurationError("--model: expected a name of printable characters")
+    if options.auth == "client" or _provider_auth(options.upstream) == "client":
+        program = program.with_login()
     if options.print:
         return _print(program, options)
     command = _command(program, options.passed)
@@ -64,6 +67,11 @@ def run(options: Namespace) -> int:
             _check_window(program, model, windows)
         place = GatewayLocation(url=door.url, key=door.key, folder=folder, model=model, context=context)
         return _start(program, command, place)
+
+
+def _provider_auth(upstream: str | None) -> str | None:
+    """Return how a provider is signed in at, if the upstream is one."""
+    return providers.get(upstream).auth if upstream is not None and upstream in providers.names() else None
 
 
 def _start(program: Program, command: Sequence[str], place: GatewayLocation) -> int:

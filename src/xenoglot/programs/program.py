@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSON
 
 ModelRule: TypeAlias = Literal["own", "needed"]
@@ -17,6 +19,18 @@ class ProgramFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     name: str
     content: JSON
+
+
+class ProgramLogin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is set in place of a program's usual settings where it keeps its own login and sends it to the gateway.
+
+    The gateway's key goes in a header of its own, `x-xenoglot-key`.
+    """
+
+    arguments: tuple[tuple[str, ...], ...] = ()
+    env: dict[str, JSON] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+    files: tuple[ProgramFile, ...] = ()
 
 
 class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,9 +46,9 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model with a smaller context window cannot answer it.
 
     `commands` are the names under which it is installed; none where it is named on the command line. `unset` are
-    variables that would send it elsewhere. `install` is how its own documentation installs it. `tested` is the version
-    that was last tested so, up to an answer. `sources` have the documentation of each fact: `env`,
-    `arguments`, `files`, `unset`.
+    variables that would send it elsewhere. `login` is set in place of all that where the program keeps its own login.
+    `install` is how its own documentation installs it. `tested` is the version last tested so, up to an answer.
+    `sources` have the documentation of each fact: `env`, `arguments`, `files`, `unset`, `login`.
     """
 
     name: str
@@ -49,9 +63,21 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: dict[str, JSON] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
     files: tuple[ProgramFile, ...] = ()
+    login: ProgramLogin | None = None
     tested: str | None = None
     note: str = ""
     sources: dict[str, str] = field(default_factory=dict)
+
+    def with_login(self) -> Program:
+        """Return the row for a run in which the program keeps its own login.
+
+        Raises:
+            ConfigurationError: it has none that it sends to a gateway.
+        """
+        login = self.login
+        if login is None:
+            raise ConfigurationError(f"--auth client: {self.title} sends no login of its own to a gateway; set a key")
+        return replace(self, arguments=login.arguments, env=login.env, unset=login.unset, files=login.files)
 
     @property
     def wants_context(self) -> bool:
