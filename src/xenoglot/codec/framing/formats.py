@@ -244,8 +244,9 @@ class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
 class Framing(Struct, frozen=True, kw_only=True):
     """A framing: its encoder, its decoder, and how its frames end.
 
-    A frame ends in one of `ends`: only after one may anything be added to a stream. `resume` ends whatever was
-    written before it, whole or cut, and is nothing by itself; it is empty if there is no such thing.
+    A frame ends in one of `ends`: only after one may anything be added to a stream; there are none if only the
+    decoder knows where a frame ends. `resume` ends whatever was written before it, whole or cut, and is nothing by
+    itself; it is empty if there is no such thing.
     `tolerant_decoder` also reads what a client that is given the same bytes need not; `None` if there is none.
     """
 

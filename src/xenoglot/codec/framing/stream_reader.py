@@ -91,10 +91,10 @@ class StreamReader:
         tolerant = None if strict else framing.tolerant_decoder
         self._make_framing = tolerant or framing.decoder
         self._framing = self._make_framing()
-        self._end = framing.ends[0]  # of a frame, as nearly all servers write it
+        self._end = framing.ends[0] if framing.ends else b""  # of a frame, as nearly all servers write it
         self._decoder = decoder
         self._renaming = renaming
-        self._foreseeable = _foreseeable(decoder)
+        self._foreseeable = _foreseeable(decoder) if framing.ends else None
         self._rests = False  # whether the framing holds nothing back
         self._state: object = None  # of the decoder, as it was when something was learned
         self._likely: EventTemplate | None = None
