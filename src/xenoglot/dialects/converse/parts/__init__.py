@@ -1,0 +1,1 @@
+"""Blocks of content, decoded and encoded."""
