@@ -6,14 +6,16 @@ from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+from xenoglot.codec.features import hosted_dialect
 from xenoglot.entry_points import PluginEntry, entries
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON
+    from xenoglot.model.request import Request
 
 GROUP = "xenoglot.dialects"
 """The entry-point group under which dialects are found."""
@@ -70,3 +72,30 @@ def argument(name: str) -> str:
 def other_names() -> Mapping[str, str]:
     """Return other names of dialects -> their names. It loads all dialects; few need it."""
     return {other: name for name in names() for other in get(name).other_names}
+
+
+@cache
+def hosted_by(host: str, dialect: str) -> Dialect:
+    """Return `dialect` as the servers of the dialect `host` take it.
+
+    Raises:
+        ConfigurationError: they do not.
+    """
+    outer = get(host)
+    for form in outer.hosts:
+        if form.dialect == canonical(dialect):
+            return hosted_dialect.hosted(outer, get(form.dialect), form)
+    known = ", ".join(form.dialect for form in outer.hosts) or "none"
+    raise ConfigurationError(f"servers of `{host}` do not take bodies of `{dialect}`; they take: {known}")
+
+
+def count_decoder(dialect: Dialect) -> Callable[[JSON], Request] | None:
+    """Return what decodes a token counting request of `dialect`, the bodies that it hosts included."""
+    return hosted_dialect.count_decoder(dialect, {form.dialect: get(form.dialect) for form in dialect.hosts})
+
+
+def hosted_dialects() -> tuple[Dialect, ...]:
+    """Return every dialect as servers of another one take it; a form whose dialect is not installed is left out."""
+    return tuple(
+        hosted_by(name, form.dialect) for name in names() for form in get(name).hosts if form.dialect in _entries()
+    )

@@ -13,6 +13,7 @@ from xenoglot.codec.features.batch import BatchFeature, FileFeature
 from xenoglot.codec.features.compaction import CompactionForm
 from xenoglot.codec.features.extra_usage import ExtraUsage
 from xenoglot.codec.features.forward import ForwardedPath
+from xenoglot.codec.features.hosted import HeaderFields, HostedDialect
 from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
 from xenoglot.codec.features.stored_responses import StoredResponseCodec
 from xenoglot.codec.features.stream_usage import StreamUsage
@@ -169,6 +170,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Endpoints that answer in one piece; upstreams are called at the first of each operation."""
     forwarded_paths: tuple[ForwardedPath, ...] = ()
     """Endpoints whose requests and answers are forwarded as they are."""
+    hosts: tuple[HostedDialect, ...] = ()
+    """Dialects whose bodies its servers take too, at other paths."""
+    header_fields: HeaderFields | None = None
+    """The headers that are fields of the body, in a dialect that is hosted by another."""
+    answer_headers: Callable[[str], Headers] | None = None
+    """Returns the headers that every answer has, given the id of the request; `None` if there are none."""
+    error_headers: Callable[[JSONObject], Headers] | None = None
+    """Returns the headers of an error, given its body; `None` if there are none."""
     batching: BatchFeature | None = None
     """Batch endpoints, if the dialect has them."""
     files: tuple[FileFeature, ...] = ()

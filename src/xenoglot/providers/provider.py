@@ -60,15 +60,18 @@ class Setting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ProviderEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dialect that a provider speaks, and where.
 
-    `base_url` may hold settings in braces, and a query that goes with every request. `path` stands in place of the
-    dialect's own, `{model}` in it is the model's name as one segment, `{+model}` as several where the name has slashes;
-    `models_path` in place of where it lists models. `quirks` stand before those of the row, `auth` and `headers` too.
-    `models` are patterns of the models that are called here for clients of the dialect if another endpoint is
-    configured for the upstream; none: all.
+    `base_url` may hold settings in braces, and a query that goes with every request. `hosted_by` is the dialect whose
+    servers take the bodies of this one. `path` stands in place of the
+    dialect's own, `stream_path` for requests that stream, `count_path` for counts of tokens; `{model}` in it is the
+    model's name as one segment, `{+model}` as several where the name has slashes; `models_path` in place of where it
+    lists models. `quirks` stand before those of the row, `auth` and `headers` too. `models` are patterns of the models
+    that are called here for clients of the dialect if another endpoint is configured for the upstream; none: all. A
+    command or client with one of these models and no dialect uses this endpoint.
     """
 
     dialect: str
     base_url: str
+    hosted_by: str | None = None
     path: str | None = None
     stream_path: str | None = None
     count_path: str | None = None

@@ -213,7 +213,8 @@ class Remote:
         if self._marks_prompts and (self._dialect.marked_caches or target.cache_marks):
             marked = with_cache_marks(call.request, target.cache_minimum)
             changed, call = marked is not call.request, replace(call, request=marked)
-        same = passthrough_request(call, self._dialect, target, changed=changed)
+        hosted = self._dialect.header_fields is not None
+        same = None if hosted else passthrough_request(call, self._dialect, target, changed=changed)
         if same is None:
             return UpstreamRequest(*self._encoded(call, target), accept=accept, verbatim=False)
         verbatim = not (same.renamed and self._restore_stages(call))
@@ -484,6 +485,8 @@ class Remote:
         if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
             request = replace(request, stream_usage=True)
         encoded = self._dialect.encode_request(request, call.losses, target)
+        if self._dialect.header_fields is not None and call.dialect == self._dialect.name:
+            encoded |= self._dialect.header_fields.fields(call.headers)
         if target.body_fields:
             encoded |= target.body_fields
         if len(call.losses):
@@ -511,8 +514,8 @@ class Remote:
             raise self._replies.unreachable(error) from cause_of(error)
 
     def _request(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> HTTPRequest:
-        passthrough_request = call.headers if call.dialect == self._dialect.name else ()
-        head = self._heads.post(url, call.key, accept, passthrough_request)
+        same = call.dialect == self._dialect.name and self._dialect.header_fields is None
+        head = self._heads.post(url, call.key, accept, call.headers if same else ())
         if call.trace and (trace := [field for field in call.trace if field[0] in self._trace]):
             head = head.with_fields(trace)
         if self._client_origin is not None:

@@ -157,7 +157,7 @@ class RequestAdmission:
             leave=self._leave,
             route=row.path,
             handler=handler,
-            generates=row.generates and handler is row.handler,
+            generates=row.generates and handler is row.handler and dialect.header_fields is None,
             variables=variables,
             dialect=dialect,
             client=client,

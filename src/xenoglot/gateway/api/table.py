@@ -110,7 +110,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             EndpointRow(method="GET", path=ADMIN, policy="view", handler=self.admin),
             *(EndpointRow(method=one, path=ADMIN, policy="manage", handler=self.admin) for one in CHANGING_METHODS),
         ]
-        for dialect in map(dialects.get, dialects.names()):
+        for dialect in (*map(dialects.get, dialects.names()), *dialects.hosted_dialects()):
             rows += self._rows(dialect)
         by_place: dict[tuple[str, str, str], EndpointRow] = {}  # dialects of one vendor may list models at one place
         for row in rows:
@@ -125,8 +125,9 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             yield EndpointRow(
                 method="POST", path=path, policy="key", handler=answer, dialect=dialect, once=True, generates=True
             )
-        if dialect.decode_count is not None and dialect.encode_count is not None:
-            counting = partial(self.count.serve, dialect.decode_count, dialect.encode_count)
+        decode_count = dialects.count_decoder(dialect)
+        if decode_count is not None and dialect.encode_count is not None:
+            counting = partial(self.count.serve, decode_count, dialect.encode_count)
             for path in filter(None, (dialect.count_path, *dialect.count_aliases)):
                 yield EndpointRow(method="POST", path=path, policy="key", handler=counting, dialect=dialect)
         if dialect.models_path != MODELS:

@@ -39,6 +39,8 @@ class ExtraEndpoint(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     """Patterns of the models that are called in it; none: all."""
     base_url: str | None = None
+    hosted_by: str | None = None
+    """The dialect whose servers take the bodies of `dialect`."""
     path: str | None = None
     """Where requests are posted, if that is not the dialect's own path."""
     stream_path: str | None = None

@@ -105,6 +105,7 @@ def _spoken(said: JSONObject, table: _Table, main: ProviderEndpoint) -> JSONObje
     told = _table(upstream, "target") | _table(said, "target")
     auth = upstream["auth"] if is_sign_in(upstream.get("auth")) else face.auth or row.auth
     paths: JSONObject = {
+        "hosted_by": face.hosted_by,
         "path": face.path,
         "stream_path": face.stream_path,
         "count_path": face.count_path,
@@ -148,6 +149,7 @@ def _filled(said: JSONObject, row: Provider, face: ProviderEndpoint, address: JS
     usual: JSONObject = {
         "key_env": None if is_sign_in(auth) else row.key_env,
         "auth": face.auth or row.auth,
+        "hosted_by": face.hosted_by,
         "path": face.path,
         "stream_path": face.stream_path,
         "count_path": face.count_path,
@@ -213,6 +215,9 @@ def check_provider(upstream: UpstreamSettings, path: str, problems: Problems) ->
     _check_path(upstream.models_path, join(path, "models_path"), problems)
     for key in ("path", "stream_path", "count_path"):
         _check_path(getattr(upstream, key), join(path, key), problems, upstream.dialect)
+    _check_host(upstream, path, problems)
+    for index, one in enumerate(upstream.also):
+        _check_host(one, f"{join(path, 'also')}[{index}]", problems)
     check_extra_endpoints(upstream.dialect, upstream.also, path, problems)
     for index, also in enumerate(upstream.also):
         _check_path(also.path, f"{join(path, 'also')}[{index}].path", problems, also.dialect)
@@ -227,6 +232,19 @@ def sign_in_advice(upstream: UpstreamSettings) -> str:
         return ""
     flag = row.sign_in.replace("_", "-")
     return f'; or sign in without a key: `auth = "{row.sign_in}"` (`--auth {flag}`)'
+
+
+def _check_host(spoken: UpstreamSettings | ExtraEndpoint, path: str, problems: Problems) -> None:
+    """Note a dialect that does not host the other, and paths set together with it."""
+    if spoken.hosted_by is None or spoken.dialect not in dialects.names():
+        return
+    try:
+        dialects.hosted_by(spoken.hosted_by, spoken.dialect)
+    except ConfigurationError as error:
+        problems.add(join(path, "hosted_by"), str(error))
+    for key in ("path", "stream_path", "count_path"):
+        if getattr(spoken, key) is not None:
+            problems.add(join(path, key), "cannot be set together with `hosted_by`, which has the paths")
 
 
 def check_load_metrics(upstream: UpstreamSettings, path: str, problems: Problems) -> None:
@@ -268,6 +286,7 @@ def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> Ups
         upstream,
         dialect=also.dialect,
         base_url=also.base_url or upstream.base_url,
+        hosted_by=also.hosted_by,
         path=also.path,
         stream_path=also.stream_path,
         count_path=also.count_path,
@@ -281,6 +300,8 @@ def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> Ups
 
 def dialect_of(upstream: UpstreamSettings) -> Dialect:
     """Return the dialect of a server, with the paths that are its own."""
+    if upstream.hosted_by is not None:
+        return dialects.hosted_by(upstream.hosted_by, upstream.dialect)
     dialect = dialects.get(upstream.dialect)
     names = ("path", "stream_path", "count_path", "models_path")
     told = {name: value for name in names if (value := getattr(upstream, name)) is not None}

@@ -142,6 +142,8 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     also: tuple[ExtraEndpoint, ...] = ()
     """What else it speaks: clients of these dialects are answered in them."""
     base_url: str
+    hosted_by: str | None = None
+    """The dialect whose servers take the bodies of `dialect`, at its own paths and in its framing."""
     path: str | None = None
     """Where requests are posted, if that is not the dialect's own path; `{model}` in it is the name of the model as one
     segment, `{+model}` as several where the name has slashes."""

@@ -61,7 +61,8 @@ async def send(
     exchange, record = ctx.exchange, ctx.record
     record.begin(status)
     length = ("content-length", str(len(body)))
-    await exchange.start(status, [("content-type", media_type), length, *record.headers(), *more])
+    own = () if ctx.dialect.answer_headers is None else ctx.dialect.answer_headers(record.request_id)
+    await exchange.start(status, [("content-type", media_type), length, *record.headers(), *own, *more])
     await exchange.end(body)
 
 
@@ -80,7 +81,8 @@ async def fail(
     ctx.record.failed(failure)
     told = replace(failure, request_id=ctx.record.request_id, status=status or failure.status)
     usual, body = ctx.dialect.encode_error(told)
-    await send_json(ctx, body, status or usual, (*retry_headers(failure), *more))
+    own = () if ctx.dialect.error_headers is None else ctx.dialect.error_headers(body)
+    await send_json(ctx, body, status or usual, (*retry_headers(failure), *own, *more))
 
 
 async def abort_stream(ctx: RequestContext, failure: Failure) -> None:

@@ -317,6 +317,8 @@ class ResponseEnvelope:
         headers = [("content-type", media_type), *more]
         if limits is not None:
             headers += self.dialect.encode_limits(limits, time.time())
+        if self.dialect.answer_headers is not None:
+            headers += self.dialect.answer_headers(self.record.request_id)
         if said := self.record.tell_losses():
             headers.append((LOSSES, said))
         return [*headers, *self.record.headers(answering=sure or self._asking.alone)]
