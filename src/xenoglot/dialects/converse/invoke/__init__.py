@@ -1,0 +1,1 @@
+"""InvokeModel: the endpoints of Bedrock that take the body of the model's own API."""
