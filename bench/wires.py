@@ -41,6 +41,7 @@ _USAGE: Final = Usage(input_tokens=180, output_tokens=100)
 _PIXELS: Final = "iVBORw0KGgoAAAANSUhEUgAA"
 
 _END: Final = {
+    "converse": "latencyMs",
     "messages": "message_stop",
     "responses": '"logprobs":[]}]}]}}',  # the last event has the whole text in it
     "ollama": '"done":true',
@@ -83,7 +84,7 @@ def mock_options(folder: Path) -> list[str]:
     options: list[str] = []
     for name in sorted(names(), key=lambda name: -len(get(name).path)):  # the longest first: it may hold a shorter one
         dialect = get(name)
-        options += ["--answer", dialect.path.partition("{model}:")[0], "--type", dialect.framing.media_type]
+        options += ["--answer", dialect.path.partition("{model}")[0], "--type", dialect.framing.media_type]
         options += _written(folder, name, canned(dialect))
     return options
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def decoded(name: str, made: wires.Question) -> Request:
     body = json.loads(made.body)
-    if name == "gemini":
+    if name in ("converse", "gemini"):
         body |= {"model": "m", "stream": "stream" in made.path}
     return get(name).decode_request(body)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tests.laws.vectors import framed_lines
 from tests.laws.vendor_streams import VENDORS
 from tests.shortcuts import switched
 from xenoglot.backends.http.http1 import ResponseParser
@@ -367,7 +368,7 @@ def texts() -> Iterator[bytes]:
 def of_dialect(name: str) -> dict[str, Target]:
     """Return the targets that read what a dialect's clients and servers write."""
     errors = partial(files, f"{name}/*/error.json")
-    streams = partial(files, f"{name}/*/stream.sse", f"{name}/*/stream.ndjson")
+    streams = partial(framed, name)
     return {
         f"{name}-request": Target(partial(read_request, name), partial(files, f"{name}/*/request.json")),
         f"{name}-response": Target(partial(read_response, name), partial(files, f"{name}/*/response.json")),
@@ -383,10 +384,22 @@ def of_dialect(name: str) -> dict[str, Target]:
     }
 
 
+def framed(name: str) -> Iterator[bytes]:
+    """Yield the streams of a dialect's vectors as they are on the wire."""
+    yield from files(f"{name}/*/stream.sse", f"{name}/*/stream.ndjson")
+    yield from map(framed_lines, files(f"{name}/*/stream.jsonl"))
+
+
 def vendor_streams(name: str) -> Iterator[bytes]:
     """Yield streams of a dialect as vendors write them, each behind a byte that says where it is cut."""
     of_vendors = (vendor.stream(4) for vendor in VENDORS if vendor.dialect_name == name)
-    return after(*MIDDLE, of=(*of_vendors, *files(f"{name}/hello*/stream.*")))
+    return after(*MIDDLE, of=(*of_vendors, *hello_streams(name)))
+
+
+def hello_streams(name: str) -> Iterator[bytes]:
+    """Yield the streams of the least answers of a dialect."""
+    yield from files(f"{name}/hello*/stream.sse", f"{name}/hello*/stream.ndjson")
+    yield from map(framed_lines, files(f"{name}/hello*/stream.jsonl"))
 
 
 def steered(of: Iterable[bytes]) -> Iterator[bytes]:

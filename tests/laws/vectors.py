@@ -1,6 +1,7 @@
 """The vectors: real wire data as files, `tests/vectors/<dialect>/<case>/`, and the one loader of them.
 
-A case holds any of `request.json`, `response.json`, `stream.*` (`sse` or `ndjson`, as the dialect frames it) and
+A case holds any of `request.json`, `response.json`, `stream.*` (`sse` or `ndjson`, as the dialect frames it; `jsonl`
+for binary frames: a line for each event, `{"name": payload}`) and
 `error.json` (`{"status": ..., "body": ...}`), and `NOTE.md`, which names what it covers (`pitfall-89`, `U31`) and where
 it is from. A stream beside a response is the same answer twice, unless the note says `unpaired`.
 """
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
-from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.framing.binary_events import EXCEPTION, encode_message
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
@@ -71,7 +74,8 @@ class Case(Struct, frozen=True):
 
     @property
     def stream(self) -> bytes:
-        return next(self.folder.glob("stream.*")).read_bytes()
+        path = next(self.folder.glob("stream.*"))
+        return framed_lines(path.read_bytes()) if path.suffix == ".jsonl" else path.read_bytes()
 
     def has(self, file: str) -> bool:
         """Return whether `file`, which may be a pattern, is here."""
@@ -82,6 +86,15 @@ class Case(Struct, frozen=True):
         if (self.folder / "request.json").exists():
             return self.dialect.decode_request(self.request)
         return Request(model="m", stream=True, stream_usage=True)
+
+
+def framed_lines(lines: bytes) -> bytes:
+    """Return the binary frames of events that are written as lines."""
+    events = [next(iter(decode_json(line).items())) for line in lines.splitlines()]
+    return b"".join(
+        encode_message(ServerSentEvent(encode_json(body), name, EXCEPTION if name.endswith("Exception") else None))
+        for name, body in events
+    )
 
 
 @cache
