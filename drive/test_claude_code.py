@@ -72,3 +72,18 @@ def test_the_context_is_counted(drive_setup: DriveSetup) -> None:
     drive_setup.speaker.script(text_turn("unused"))
     told = claude(drive_setup, "/context")
     assert not told[-1]["is_error"]
+
+
+def test_set_up_for_bedrock(drive_setup: DriveSetup) -> None:
+    """Its settings for Bedrock: bodies of InvokeModel, answers in binary messages, no credentials of AWS."""
+    look = Wanted("Bash", {"command": "echo one", "description": "Say one"})
+    drive_setup.speaker.script(calls(look), text_turn("All done."))
+    bedrock = {"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "AWS_REGION": "eu-central-1"}
+    flags = ("--output-format", "stream-json", "--verbose", "--allowedTools", "Bash")
+    printed = drive_setup.run(
+        "claude", "-p", "say one", *flags, ANTHROPIC_BEDROCK_BASE_URL=drive_setup.url, **bedrock, **QUIET
+    )
+    told = json.loads(printed.splitlines()[-1])
+    assert (told["result"], told["is_error"]) == ("All done.", False)
+    *_, last = drive_setup.speaker.requests
+    assert [words(result) for result in results(last)] == ["one"]

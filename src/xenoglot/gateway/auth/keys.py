@@ -35,9 +35,18 @@ LiteLLM's (`litellm/proxy/_types.py`, `SpecialHeaders.custom_litellm_api_key`)."
 KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 """Headers whose value is a key; `authorization` has it behind the word `Bearer` (RFC 6750 section 2.1)."""
 
+SIGNATURE = "authorization: AWS4-HMAC-SHA256 "
+"""How Signature Version 4 begins (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-authentication-methods.html)."""
+
 MISSING = Failure(
     kind="authentication",
     message="an API key is required: send it as `Authorization: Bearer KEY` or as `x-api-key: KEY`",
+)
+SIGNED = Failure(
+    kind="authentication",
+    message="the request is signed with AWS credentials, which are no key of this gateway: set "
+    "AWS_BEARER_TOKEN_BEDROCK to a key of the gateway, which the client sends instead (boto3 over https alone), or add "
+    "it to each request as the header `x-xenoglot-key`",
 )
 WRONG = Failure(kind="authentication", message="the API key is not one of this gateway's")
 AMBIGUOUS = Failure(kind="invalid_request", message="the request shows two different API keys: send one")
@@ -169,6 +178,8 @@ class Keyring:
 
     def _client(self, headers: Sequence[tuple[str, str]]) -> Principal | Failure:
         found = credentials(headers)
+        if any(credential.startswith(SIGNATURE) for credential in found):
+            return SIGNED
         shown = {digest_of_wire(credential) for credential in found}
         if len(shown) != 1:
             return AMBIGUOUS if shown else MISSING
