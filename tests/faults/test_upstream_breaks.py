@@ -98,6 +98,8 @@ def other_errors(upstream: str, _wire: WireResponse) -> Sequence[bytes]:
             return (typed_event(told | {"type": "error"}),)
         case "messages":
             return (sse_event({"error": {"type": "overloaded_error", "message": OVERLOADED}}),)
+        case "interactions":
+            return (sse_event({"error": {"code": 503, "message": OVERLOADED, "status": "UNAVAILABLE"}}, "error"),)
         case "gemini":
             error = {"code": 503, "message": OVERLOADED, "status": "UNAVAILABLE"}
             return (json.dumps([{"error": error}]).encode() + b"\n\n",)

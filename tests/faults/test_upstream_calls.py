@@ -305,6 +305,18 @@ def _llama_stack(values: list[JSON]) -> list[ReceivedCall]:
     return [ReceivedCall(call["call_id"], call["tool_name"], compact(call["arguments"])) for call in calls]
 
 
+def _interactions(values: list[JSON]) -> list[ReceivedCall]:
+    calls: dict[int, ReceivedCall] = {}
+    for value in values:
+        step, delta = value.get("step", {}), value.get("delta", {})
+        if step.get("type") == "function_call":
+            calls[value["index"]] = ReceivedCall(step["id"], step["name"], "")
+        elif delta.get("type") == "arguments_delta":
+            call = calls[value["index"]]
+            calls[value["index"]] = ReceivedCall(call.id, call.name, call.arguments + delta["arguments"])
+    return list(calls.values())
+
+
 def compact(value: JSON) -> str:
     """Return JSON as text; a text that stands where an object should is what it says."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
@@ -313,6 +325,7 @@ def compact(value: JSON) -> str:
 READERS = {
     "chat": _chat,
     "gemini": _gemini,
+    "interactions": _interactions,
     "llama_stack": _llama_stack,
     "messages": _messages,
     "ollama": _ollama,

@@ -125,6 +125,7 @@ ESTIMATES = {
     "messages": (32, 1),
     "responses": (32, 1),
     "gemini": (32, 1),
+    "interactions": (32, 1),
     "completions": (28, 1),
     "llama_stack_completion": (28, 2),
 }
