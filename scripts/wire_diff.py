@@ -2,12 +2,12 @@
 
     python scripts/wire_diff.py [--all] [DIALECT ...]
 
-It walks the types of requests, answers and stream events of the installed SDKs (openai, anthropic, google-genai), and
-compares names of fields and values of `type` with the words in the source of the dialect. A name that other objects
-have, too, counts as known, so the list is a lower bound. Such a name still travels between servers and clients of the
-same dialect. Each has to stand in `docs/dialects/unread.toml`, with the reason, or its objects have; the exit code is 1
-if one does not, or if an entry there has nothing left to explain. `--all` prints the listed ones, too. The reasons are
-also written into the table of `docs/dialects/README.md`.
+It walks the types of requests, answers and stream events of the installed SDKs (openai, anthropic, google-genai; of
+boto3 the model of the service), and compares names of fields and values of `type` with the words in the source of the
+dialect. A name that other objects have, too, counts as known, so the list is a lower bound. Such a name still travels
+between servers and clients of the same dialect. Each has to stand in `docs/dialects/unread.toml`, with the reason, or
+its objects have; the exit code is 1 if one does not, or if an entry there has nothing left to explain. `--all` prints
+the listed ones, too. The reasons are also written into the table of `docs/dialects/README.md`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from anthropic.types import Message, RawMessageStreamEvent
 from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
 from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming as BetaMessageParams
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as MessageParams
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
 from google.genai import types as google
 from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -67,6 +69,24 @@ class GenerateContentRequest(TypedDict, total=False):
     modelArmorConfig: google.ModelArmorConfig
 
 
+def shapes(*names: str) -> tuple[Hint, ...]:
+    """Return types for shapes of Bedrock's runtime, from the service's model in botocore."""
+    model = ServiceModel(Loader().load_service_model("bedrock-runtime", "service-2"))
+    known: dict[str, Hint] = {}
+
+    def hint(shape: Hint) -> Hint:
+        if shape.type_name == "structure":
+            if shape.name not in known:
+                known[shape.name] = dict  # for a shape that contains itself
+                known[shape.name] = TypedDict(shape.name, {name: hint(of) for name, of in shape.members.items()})  # type: ignore[misc]  # of a shape
+            return known[shape.name]
+        if shape.type_name == "list":
+            return list[hint(shape.member)]  # type: ignore[misc]  # as above
+        return Literal[tuple(shape.enum)] if getattr(shape, "enum", None) else str
+
+    return tuple(hint(model.shape_for(name)) for name in names)
+
+
 class Surface(NamedTuple):
     """What a dialect's SDK sends and reads: types, and the folders of source that know its words."""
 
@@ -81,6 +101,10 @@ SURFACES: Mapping[str, Surface] = {
     "messages": Surface(
         (MessageParams, BetaMessageParams, Message, BetaMessage, RawMessageStreamEvent, BetaRawMessageStreamEvent),
         ("dialects/messages",),
+    ),
+    "converse": Surface(
+        shapes("ConverseRequest", "ConverseResponse", "ConverseStreamOutput", "CountTokensRequest"),
+        ("dialects/converse",),
     ),
     "gemini": Surface((GenerateContentRequest, google.GenerateContentResponse), ("dialects/gemini",)),
 }
@@ -125,13 +149,13 @@ def is_struct(hint: Hint) -> bool:
 
 def objects(hint: Hint) -> Iterator[Hint]:
     """Yield the objects that are reachable from a type, each once."""
-    seen: set[int] = set()
+    seen: dict[int, Hint] = {}  # holds them: a type that was made here and freed would give its id to another
     waiting = [hint]
     while waiting:
         one = waiting.pop()
         if id(one) in seen:
             continue
-        seen.add(id(one))
+        seen[id(one)] = one
         if is_struct(one):
             yield one
             waiting += fields_of(one).values()
