@@ -1,0 +1,1 @@
+"""Requests, decoded and encoded."""
