@@ -1,0 +1,1 @@
+"""Streams, decoded and encoded."""
