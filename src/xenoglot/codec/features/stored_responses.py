@@ -100,7 +100,7 @@ class Conversations(Struct, frozen=True, kw_only=True):
 
 
 class StoredResponseCodec(Struct, frozen=True, kw_only=True):
-    """A dialect's stored responses. `path` is their endpoint, `items_path` that of their items.
+    """A dialect's stored responses. `path` is their endpoint, `items_path` that of their items (empty: there is none).
 
     `items` are those of a request; one that `refers` stands for an item that is kept, whose id it has. `prepare` writes
     a request again with all the items that it refers to, and without the option to store. `output` are the items that
@@ -143,3 +143,11 @@ class StoredResponseCodec(Struct, frozen=True, kw_only=True):
     """An answer changed by a body that is posted to it, where that can be done; such answers are listed, too."""
     background: Background | None = None
     conversations: Conversations | None = None
+    aliases: tuple[str, ...] = ()
+    """Further paths of their endpoint."""
+    with_input: Callable[[JSONObject, Sequence[JSON]], JSONObject] | None = None
+    """An answer with its input items, for a query with `include_input`; without it they have an endpoint alone."""
+    resumed_after: str = "starting_after"
+    """The query parameter with the event after which a stream continues."""
+    event_number: Callable[[str], int] | None = None
+    """Returns the number of an event from its id; without it the number is the id."""

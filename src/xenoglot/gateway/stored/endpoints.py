@@ -102,17 +102,22 @@ class StoredEndpoints(Struct, frozen=True):
         state = dialect.state
         if state is None:
             return
-        one = f"{state.path}/{{id}}"
+        for path in (state.path, *state.aliases):
+            yield from self._answer_rows(dialect, state, path)
+        if state.conversations is not None:
+            yield from self._conversation_rows(dialect, state.conversations)
+
+    def _answer_rows(self, dialect: Dialect, state: StoredResponseCodec, path: str) -> Iterator[EndpointRow]:
+        one = f"{path}/{{id}}"
         yield self._row("GET", one, dialect, _retrieve)
         yield self._row("DELETE", one, dialect, _delete)
-        yield self._row("GET", f"{one}/{state.items_path}", dialect, _list_items)
+        if state.items_path:
+            yield self._row("GET", f"{one}/{state.items_path}", dialect, _list_items)
         if state.background is not None:
             yield self._row("POST", f"{one}/cancel", dialect, _cancel)
         if state.update is not None:
-            yield self._row("GET", state.path, dialect, _list)
+            yield self._row("GET", path, dialect, _list)
             yield self._row("POST", one, dialect, partial(_update, state.update))
-        if state.conversations is not None:
-            yield from self._conversation_rows(dialect, state.conversations)
 
     def _conversation_rows(self, dialect: Dialect, spoken: Conversations) -> Iterator[EndpointRow]:
         one = f"{spoken.path}/{{id}}"
@@ -160,13 +165,26 @@ async def _retrieve(asked: StoredQuery) -> JSON:
     if asked.query("stream") != "true":
         if answer.losses:
             asked.more.append((LOSSES, answer.losses))
+        if asked.state.with_input is not None and asked.query("include_input") == "true":
+            return asked.state.with_input(answer.response, answer.items)
         return answer.response
     if not answer.streamed:
         raise FailureError(asked.state.not_followed(asked.name))
-    after = _count(asked.query("starting_after"), "starting_after", -1)
+    after = _event_number(asked.query(asked.state.resumed_after), asked.state)
     key = (answer.owner, answer.id)
     await asked.jobs.follow(asked.ctx, key, after)
     return None
+
+
+def _event_number(given: str | None, state: StoredResponseCodec) -> int:
+    """Return the number of the event after which a stream continues; -1 is its beginning.
+
+    Raises:
+        WireError: the query names no event.
+    """
+    if given is None or state.event_number is None:
+        return _count(given, "starting_after", -1)
+    return state.event_number(given)
 
 
 async def _delete(asked: StoredQuery) -> JSON:
@@ -300,7 +318,7 @@ async def _delete_item(spoken: Conversations, asked: StoredQuery) -> JSON:
 
 
 async def _known_conversation(spoken: Conversations, asked: StoredQuery) -> Conversation:
-    """Return the conversation that is asked for.
+    """Return the conversation of a query.
 
     Raises:
         FailureError: there is none.
