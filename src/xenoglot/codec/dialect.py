@@ -108,6 +108,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     terminator: bytes = b""
     marks: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
+    shares_paths: bool = False
+    """Whether its paths begin as those of another dialect of the vendor do, whose that beginning is."""
     forward: tuple[str, ...] = ()
     marked_caches: bool = False
     """Whether servers of the dialect cache a prompt only where it is marked, and all of them take marks."""

@@ -134,14 +134,16 @@ class Routes:
 def _beginnings(endpoints: Sequence[EndpointRow]) -> dict[str, Dialect | None]:
     """Return whose paths begin how; `None` where dialects share a beginning that write errors differently."""
     found: dict[str, Dialect | None] = {}
-    for endpoint in endpoints:
+    for endpoint in sorted(endpoints, key=lambda one: one.dialect is not None and one.dialect.shares_paths):
         if endpoint.dialect is None or endpoint.marked:
             continue
         segments = endpoint.path.partition("{")[0].rstrip("/").split("/")
         for end in range(2, min(len(segments), MOST_SEGMENTS) + 1):
             beginning = "/".join(segments[:end])
             known = found.setdefault(beginning, endpoint.dialect)
-            if known is not None and known.encode_error is not endpoint.dialect.encode_error:
+            if known is None or endpoint.dialect.shares_paths:
+                continue
+            if known.encode_error is not endpoint.dialect.encode_error:
                 found[beginning] = None
     return found | {endpoint.path: None for endpoint in endpoints if endpoint.dialect is None}
 

@@ -32,6 +32,7 @@ PREFERENCE: Final = (
     "responses",
     "messages",
     "gemini",
+    "interactions",
     "ollama",
     "llama_stack",
     "completions",
