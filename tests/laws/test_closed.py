@@ -73,6 +73,7 @@ REASONS = {
     "chat": (b'"finish_reason":"stop"',),
     "completions": (b'"finish_reason":"stop"',),
     "gemini": (b'"finishReason"',),
+    "interactions": (b'"interaction.completed"',),
     "llama_stack": (b'"complete"',),
     "llama_stack_completion": (b'"stop_reason":"end_of_turn"',),
     "messages": (b'"stop_reason":"end_turn"',),

@@ -7,7 +7,9 @@ https://docs.claude.com/en/docs/build-with-claude/streaming, as read by the accu
 from collections.abc import Callable, Iterable
 
 from tests.laws.completions_grammar import check_completions
+from tests.laws.converse_grammar import check_converse
 from tests.laws.gemini_grammar import check_gemini
+from tests.laws.interactions_grammar import check_interactions
 from tests.laws.llama_stack_grammar import check_llama_stack, check_llama_stack_completion
 from tests.laws.ollama_grammar import check_chat as check_ollama
 from tests.laws.ollama_grammar import check_generate as check_ollama_generate
@@ -226,7 +228,9 @@ class _Choice:
 WIRE_GRAMMARS: dict[str, Callable[[Iterable[ServerSentEvent]], str]] = {
     "chat": check_chat,
     "completions": check_completions,
+    "converse": check_converse,
     "gemini": check_gemini,
+    "interactions": check_interactions,
     "llama_stack": check_llama_stack,
     "llama_stack_completion": check_llama_stack_completion,
     "messages": check_messages,
