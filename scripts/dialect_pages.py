@@ -16,8 +16,12 @@ from xenoglot.dialect_registry import get
 from xenoglot.dialects.chat import finish as chat_finish
 from xenoglot.dialects.chat.request import fields as chat
 from xenoglot.dialects.completions.request import fields as completions
+from xenoglot.dialects.converse import usage as converse_usage
+from xenoglot.dialects.converse.request import fields as converse
 from xenoglot.dialects.gemini import usage as gemini_usage
 from xenoglot.dialects.gemini.request import fields as gemini
+from xenoglot.dialects.interactions import usage as interactions_usage
+from xenoglot.dialects.interactions.request import fields as interactions
 from xenoglot.dialects.llama_stack import usage as llama_stack_usage
 from xenoglot.dialects.llama_stack.request import fields as llama_stack
 from xenoglot.dialects.messages import response as messages_response
@@ -79,9 +83,21 @@ PAGES: dict[str, PageTables] = {
         (("", "", completions.REQUEST), ("", "prompt.", completions.PROMPT), ("", "sampling.", completions.SAMPLING)),
         _USAGE,
     ),
+    "converse": PageTables(
+        (
+            ("", "", converse.REQUEST),
+            ("inferenceConfig.", "sampling.", converse.INFERENCE),
+            ("additionalModelRequestFields.", "sampling.", converse.ADDITIONAL),
+        ),
+        ("usage.", converse_usage.USAGE),
+    ),
     "gemini": PageTables(
         (("", "", gemini.REQUEST), ("generationConfig.", "sampling.", gemini.SAMPLING)),
         ("usageMetadata.", gemini_usage.USAGE),
+    ),
+    "interactions": PageTables(
+        (("", "", interactions.REQUEST), ("generation_config.", "sampling.", interactions.SAMPLING)),
+        ("usage.", interactions_usage.USAGE),
     ),
     "llama_stack": PageTables(
         (("", "", llama_stack.REQUEST), ("sampling_params.", "sampling.", llama_stack.SAMPLING)),

@@ -90,7 +90,7 @@ def test_flags_that_select_the_model_are_a_group() -> None:
     assert "--temperature" in own
     assert "--upstream" not in own
     assert "--upstream URL" in selecting
-    assert "DIALECT is one of chat, completions, gemini," in selecting
+    assert "DIALECT is one of chat, completions, converse," in selecting
 
 
 @pytest.mark.parametrize(

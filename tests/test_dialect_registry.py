@@ -11,7 +11,9 @@ from xenoglot.errors import ConfigurationError
 RELEASED = (
     "chat",
     "completions",
+    "converse",
     "gemini",
+    "interactions",
     "llama_stack",
     "llama_stack_completion",
     "messages",

@@ -16,7 +16,7 @@ from xenoglot.model.content import Inline, Remote, Stored, Video
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
-TAKING = ("chat", "gemini")
+TAKING = ("chat", "gemini", "interactions")
 REFUSING = ("completions", "llama_stack_completion")
 """Dialects with and without a place for videos; the latter refuse media, for the answer would be to another prompt."""
 URL = "https://a.example/a.mp4"

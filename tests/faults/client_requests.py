@@ -12,9 +12,14 @@ def client_request(client: str, model: str, prompt: str, *, streamed: bool) -> t
     """Return where a client of the dialect posts its question, and the question."""
     turn: list[JSON] = [{"role": "user", "content": prompt}]
     match client:
+        case "converse":
+            verb = "converse-stream" if streamed else "converse"
+            return f"/model/{model}/{verb}", {"messages": [{"role": "user", "content": [{"text": prompt}]}]}
         case "gemini":
             verb = "streamGenerateContent?alt=sse" if streamed else "generateContent"
             return f"/v1beta/models/{model}:{verb}", {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
+        case "interactions":
+            return PATHS[client], {"model": model, "input": prompt, "stream": streamed, "store": False}
         case "llama_stack":
             return PATHS[client], {"model_id": model, "messages": turn, "stream": streamed}
         case "llama_stack_completion":
@@ -41,6 +46,7 @@ def usage_option(client: str, streamed: bool) -> JSONObject:  # noqa: FBT001 - a
 PATHS = {
     "chat": "/v1/chat/completions",
     "completions": "/v1/completions",
+    "interactions": "/v1beta/interactions",
     "llama_stack": "/v1/inference/chat-completion",
     "llama_stack_completion": "/v1/inference/completion",
     "messages": "/v1/messages",

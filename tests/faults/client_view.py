@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from botocore.eventstream import EventStreamBuffer
 from msgspec import Struct
 
 from xenoglot.model.json import JSON
@@ -71,6 +72,43 @@ GOOGLE = {
 }
 
 
+INTERACTIONS = {
+    "invalid_request": "invalid_request",
+    "context_overflow": "invalid_request",
+    "billing": "failed_precondition",
+    "not_found": "not_found",
+    "conflict": "aborted",
+    "too_large": "request_too_large",
+    "rate_limit": "resource_exhausted",
+    "internal": "internal",
+    "upstream": "upstream_failure",
+    "overloaded": "unavailable",
+    "timeout": "deadline_exceeded",
+}
+
+
+BEDROCK = {
+    "invalid_request": "ValidationException",
+    "context_overflow": "ValidationException",
+    "billing": "ServiceQuotaExceededException",
+    "not_found": "ResourceNotFoundException",
+    "conflict": "ConflictException",
+    "too_large": "ValidationException",
+    "rate_limit": "ThrottlingException",
+    "internal": "InternalServerException",
+    "upstream": "InternalServerException",
+    "overloaded": "ServiceUnavailableException",
+    "timeout": "ModelTimeoutException",
+}
+BEDROCK_STREAMED = {
+    "internal": "internalServerException",
+    "upstream": "modelStreamErrorException",
+    "timeout": "modelStreamErrorException",
+    "rate_limit": "throttlingException",
+    "overloaded": "serviceUnavailableException",
+}
+
+
 class ReceivedError(Struct, frozen=True):
     """An error as a client reads it: the words by which it knows which, and the sentence."""
 
@@ -91,7 +129,7 @@ def error_status(client: str, kind: str) -> int:
     return 529 if (client, kind) == ("messages", "overloaded") else KIND_STATUS[kind]
 
 
-def error_codes(client: str, kind: str, *, streamed: bool = False) -> tuple[JSON, ...]:
+def error_codes(client: str, kind: str, *, streamed: bool = False) -> tuple[JSON, ...]:  # noqa: PLR0911 - one for each dialect
     """Return the words by which a client of the dialect knows a failure of that kind."""
     match client:
         case "responses" if streamed:
@@ -101,6 +139,12 @@ def error_codes(client: str, kind: str, *, streamed: bool = False) -> tuple[JSON
             return OPENAI[kind]
         case "messages":
             return (ANTHROPIC[kind],)
+        case "converse" if streamed:
+            return (BEDROCK_STREAMED.get(kind, "validationException"),)
+        case "converse":
+            return (BEDROCK[kind],)
+        case "interactions":
+            return (INTERACTIONS[kind],)
         case "gemini":
             return (KIND_STATUS[kind], GOOGLE[kind])
         case "llama_stack" | "llama_stack_completion":
@@ -117,6 +161,9 @@ def read_error(client: str, body: bytes) -> ReceivedError:
             assert value.keys() == {"type", "error", "request_id"}, value
             assert value["type"] == "error"
             return ReceivedError((value["error"]["type"],), value["error"]["message"])
+        case "converse":
+            assert value.keys() == {"__type", "message"}, value
+            return ReceivedError((value["__type"],), value["message"])
         case "llama_stack" | "llama_stack_completion":
             assert value.keys() == {"status", "title", "detail"}, value
             return ReceivedError((value["status"],), value["detail"])
@@ -131,6 +178,9 @@ def _error(client: str, value: JSONObject) -> ReceivedError:
         case "chat" | "completions" | "responses":
             assert error.keys() >= {"message", "type", "param", "code"}, value
             return ReceivedError((error["type"], error["code"]), error["message"])
+        case "interactions":
+            assert error.keys() == {"code", "message"}, value
+            return ReceivedError((error["code"],), error["message"])
         case "gemini":
             assert error.keys() >= {"code", "message", "status"}, value
             return ReceivedError((error["code"], error["status"]), error["message"])
@@ -144,6 +194,13 @@ def _error(client: str, value: JSONObject) -> ReceivedError:
 
 def frames(client: str, body: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the frames of a stream with their names; comments and empty ones are passed over."""
+    if client == "converse":
+        messages = EventStreamBuffer()
+        messages.add_data(body)
+        for message in messages:
+            named = message.headers.get(":exception-type") or message.headers[":event-type"]
+            yield named, message.payload
+        return
     if client in ("ollama", "ollama_generate"):
         yield from (("", line) for line in body.split(b"\n") if line)
         return
@@ -164,8 +221,8 @@ def read_stream(client: str, body: bytes) -> ReceivedStream:
             ended = True
             continue
         value = json.loads(said)
-        if name == "error" or "error" in value or value.get("type") == "response.failed":
-            error = _error_event(client, value)
+        if name == "error" or name.endswith("Exception") or "error" in value or value.get("type") == "response.failed":
+            error = ReceivedError((name,), value["message"]) if client == "converse" else _error_event(client, value)
         else:
             text += TEXT_READERS[client](value)
             ended = ended or _is_final(client, value)
@@ -192,6 +249,10 @@ def _is_final(client: str, value: JSONObject) -> bool:  # noqa: PLR0911 - one fo
     match client:
         case "gemini":
             return any("finishReason" in candidate for candidate in value.get("candidates", ()))
+        case "converse":
+            return "metrics" in value
+        case "interactions":
+            return bool(value["event_type"] == "interaction.completed")
         case "llama_stack":
             return bool(value["event"]["event_type"] == "complete")
         case "llama_stack_completion":
@@ -219,6 +280,11 @@ def _chat(value: JSONObject) -> str:
     return "".join(choice["delta"].get("content") or "" for choice in value["choices"])
 
 
+def _interactions(value: JSONObject) -> str:
+    delta = value["delta"] if value["event_type"] == "step.delta" else {}
+    return delta.get("text", "") if delta.get("type") == "text" else ""
+
+
 def _responses(value: JSONObject) -> str:
     return value["delta"] if value["type"] == "response.output_text.delta" else ""
 
@@ -226,7 +292,9 @@ def _responses(value: JSONObject) -> str:
 TEXT_READERS: dict[str, Callable[[JSONObject], str]] = {
     "chat": _chat,
     "completions": lambda value: "".join(choice["text"] for choice in value["choices"]),
+    "converse": lambda value: value.get("delta", {}).get("text", ""),
     "gemini": _gemini,
+    "interactions": _interactions,
     "llama_stack": lambda value: value["event"]["delta"].get("text", ""),
     "llama_stack_completion": lambda value: value["delta"],
     "messages": _messages,
@@ -236,12 +304,17 @@ TEXT_READERS: dict[str, Callable[[JSONObject], str]] = {
 }
 
 
-def response_text(client: str, body: bytes) -> str:
+def response_text(client: str, body: bytes) -> str:  # noqa: PLR0911 - one for each dialect
     """Return the words of a whole answer."""
     value = json.loads(body)
     match client:
         case "chat":
             return str(value["choices"][0]["message"]["content"])
+        case "converse":
+            return "".join(block["text"] for block in value["output"]["message"]["content"])
+        case "interactions":
+            contents = [step["content"] for step in value["steps"] if step["type"] == "model_output"]
+            return "".join(part["text"] for content in contents for part in content)
         case "llama_stack":
             return str(value["completion_message"]["content"])
         case "llama_stack_completion":

@@ -28,6 +28,8 @@ WORD = re.compile(r"word-\w+")
 
 def user(client: str, text: str) -> JSON:
     """A turn of the user's."""
+    if client == "interactions":
+        return {"type": "user_input", "content": [{"type": "text", "text": text}]}
     return {"role": "user", "parts": [{"text": text}]} if client == "gemini" else {"role": "user", "content": text}
 
 
@@ -35,10 +37,12 @@ def model(client: str, text: str) -> JSON:
     """A turn of the model's."""
     if client == "gemini":
         return {"role": "model", "parts": [{"text": text}]}
+    if client == "interactions":
+        return {"type": "model_output", "content": [{"type": "text", "text": text}]}
     return {"role": "assistant", "content": text} | ({"stop_reason": "end_of_turn"} if client == "llama_stack" else {})
 
 
-def call(client: str, name: str, place: str) -> JSON:
+def call(client: str, name: str, place: str) -> JSON:  # noqa: PLR0911 - one for each dialect
     """A turn in which the model calls a tool."""
     arguments = json.dumps({"place": place})
     match client:
@@ -50,6 +54,8 @@ def call(client: str, name: str, place: str) -> JSON:
         case "gemini":
             asked = {"id": name, "name": "weather", "args": {"place": place}}
             return {"role": "model", "parts": [{"functionCall": asked}]}
+        case "interactions":
+            return {"type": "function_call", "id": name, "name": "weather", "arguments": {"place": place}}
         case "ollama":
             called: JSON = {"function": {"name": "weather", "arguments": {"place": place}}}
             return {"role": "assistant", "content": "", "tool_calls": [called]}
@@ -66,7 +72,7 @@ def call(client: str, name: str, place: str) -> JSON:
             return {"role": "assistant", "content": None, "tool_calls": [called]}
 
 
-def result(client: str, name: str, text: str) -> JSON:
+def result(client: str, name: str, text: str) -> JSON:  # noqa: PLR0911 - one for each dialect
     """What a tool gave."""
     match client:
         case "messages":
@@ -76,6 +82,8 @@ def result(client: str, name: str, text: str) -> JSON:
         case "gemini":
             given = {"id": name, "name": "weather", "response": {"output": text}}
             return {"role": "user", "parts": [{"functionResponse": given}]}
+        case "interactions":
+            return {"type": "function_result", "call_id": name, "name": "weather", "result": text}
         case "ollama":
             return {"role": "tool", "content": text, "tool_name": "weather"}
         case "llama_stack":
@@ -86,7 +94,7 @@ def result(client: str, name: str, text: str) -> JSON:
 
 def system(client: str, text: str) -> JSON:
     """A turn of the operator's, where a dialect has one among the others."""
-    return user(client, text) if client == "gemini" else {"role": "system", "content": text}
+    return user(client, text) if client in ("gemini", "interactions") else {"role": "system", "content": text}
 
 
 def upstream_body(client: str, upstream: str, turns: list[JSON]) -> tuple[str, JSONObject]:
@@ -100,7 +108,7 @@ def upstream_body(client: str, upstream: str, turns: list[JSON]) -> tuple[str, J
         case "messages":
             tool = {"name": "weather", "input_schema": SCHEMA}
             return PATHS[client], {"model": name, "messages": turns, "max_tokens": 64, "tools": [tool]}
-        case "responses":
+        case "responses" | "interactions":
             return PATHS[client], {
                 "model": name,
                 "input": turns,
@@ -219,7 +227,7 @@ def test_what_is_no_turn_is_refused_by_its_place(
         path, body = upstream_body(client, upstream, [user(client, AGAIN), malformed_turn(client, name)])
         answer = await harness.read_response(await harness.post(path, json.dumps(body).encode()))
         told = assert_refused(client, answer, error_codes(client, "invalid_request"), 400)
-        field = {"gemini": "contents", "responses": "input"}.get(client, "messages")
+        field = {"gemini": "contents", "interactions": "input", "responses": "input"}.get(client, "messages")
         assert re.match(rf"{field}(\[1\]|\.1)", told.message), told
         assert harness.upstream.requests == []
 

@@ -31,7 +31,7 @@ def tool_definition(client: str, name: str, schema: JSONObject) -> JSON:
     match client:
         case "messages":
             return {"name": name, "input_schema": schema}
-        case "responses":
+        case "responses" | "interactions":
             return {"type": "function", **function}
         case "gemini":
             return {"functionDeclarations": [function]}
@@ -47,7 +47,7 @@ def tool_names(upstream: str, body: JSONObject) -> list[str]:
     match upstream:
         case "gemini":
             return [one["name"] for tool in tools for one in tool["functionDeclarations"]]
-        case "messages" | "responses":
+        case "messages" | "responses" | "interactions":
             return [tool["name"] for tool in tools]
         case "llama_stack":
             return [tool["tool_name"] for tool in tools]

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from xenoglot.codec.framing.binary_events import EXCEPTION, encode_message
+from xenoglot.codec.framing.sse import ServerSentEvent
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -61,6 +64,7 @@ def typed_event(value: JSONObject) -> bytes:
 
 
 EVENTS, LINES, OBJECT = "text/event-stream", "application/x-ndjson", "application/json"
+BINARY = "application/vnd.amazon.eventstream"
 DONE = b"data: [DONE]\n\n"
 OVERLOADED = "Overloaded, come back later"
 
@@ -148,6 +152,64 @@ METRICS: list[JSON] = [
     {"metric": "completion_tokens", "value": 2, "unit": None},
     {"metric": "total_tokens", "value": 7, "unit": None},
 ]
+
+
+def interaction_event(kind: str, **fields: JSON) -> bytes:
+    """Return an event of an interaction."""
+    return b"event: " + kind.encode() + b"\n" + sse_event({"event_type": kind, **fields})
+
+
+def converse_event(kind: str, value: JSONObject) -> bytes:
+    """Return one message of Bedrock's event stream; an exception by its name."""
+    marked = EXCEPTION if kind.endswith("Exception") else None
+    return encode_message(ServerSentEvent(json_bytes(value), kind, marked))
+
+
+def converse(first: str = FIRST, second: str = SECOND) -> WireResponse:
+    """Return an answer of Bedrock's Converse API."""
+    usage = {"inputTokens": 5, "outputTokens": 2, "totalTokens": 7}
+    metadata: JSONObject = {"usage": usage, "metrics": {"latencyMs": 9}}
+    message: JSONObject = {"role": "assistant", "content": [{"text": first + second}]}
+    return WireResponse(
+        media_type=BINARY,
+        first_frames=(
+            converse_event("messageStart", {"role": "assistant"}),
+            converse_event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": first}}),
+        ),
+        middle_frames=(converse_event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": second}}),),
+        last_frames=(
+            converse_event("contentBlockStop", {"contentBlockIndex": 0}),
+            converse_event("messageStop", {"stopReason": "end_turn"}),
+            converse_event("metadata", metadata),
+        ),
+        end_mark=(),
+        whole=json_bytes({"output": {"message": message}, "stopReason": "end_turn", **metadata}),
+        error=converse_event("serviceUnavailableException", {"message": OVERLOADED}),
+    )
+
+
+def interaction(status: str, **fields: JSON) -> JSONObject:
+    """Return an interaction."""
+    return {"id": "v1_up", "object": "interaction", "model": MODEL, "status": status, **fields}
+
+
+def interactions(first: str = FIRST, second: str = SECOND) -> WireResponse:
+    """Return an answer of Google's Interactions API."""
+    usage = {"total_tokens": 7, "total_input_tokens": 5, "total_output_tokens": 2}
+    step: JSONObject = {"type": "model_output", "content": [{"type": "text", "text": first + second}]}
+    return WireResponse(
+        media_type=EVENTS,
+        first_frames=(
+            interaction_event("interaction.created", interaction=interaction("in_progress")),
+            interaction_event("step.start", index=0, step={"type": "model_output"}),
+            interaction_event("step.delta", index=0, delta={"type": "text", "text": first}),
+        ),
+        middle_frames=(interaction_event("step.delta", index=0, delta={"type": "text", "text": second}),),
+        last_frames=(interaction_event("step.stop", index=0),),
+        end_mark=(interaction_event("interaction.completed", interaction=interaction("completed", usage=usage)),),
+        whole=json_bytes(interaction("completed", steps=[step], usage=usage)),
+        error=interaction_event("error", error={"code": "unavailable", "message": OVERLOADED}),
+    )
 
 
 def stack_event(kind: str, delta: JSONObject, stop: str | None = None, metrics: JSON = None) -> bytes:
@@ -347,7 +409,9 @@ def responses(first: str = FIRST, second: str = SECOND) -> WireResponse:
 WIRE_RESPONSES: dict[str, Callable[..., WireResponse]] = {
     "chat": chat,
     "completions": completions,
+    "converse": converse,
     "gemini": gemini,
+    "interactions": interactions,
     "llama_stack": llama_stack,
     "llama_stack_completion": llama_stack_completion,
     "messages": messages,
@@ -355,21 +419,28 @@ WIRE_RESPONSES: dict[str, Callable[..., WireResponse]] = {
     "ollama_generate": ollama_generate,
     "responses": responses,
 }
-DIALECTS = tuple(WIRE_RESPONSES)
-WITH_TOOLS = ("chat", "gemini", "llama_stack", "messages", "ollama", "responses")
+BINARY_FRAMED = ("converse",)
+"""Those whose frames have checksums: bytes cannot be changed in them. Their faults are in `test_upstream_binary`."""
+DIALECTS = tuple(name for name in WIRE_RESPONSES if name not in BINARY_FRAMED)
+WITH_TOOLS = ("chat", "gemini", "interactions", "llama_stack", "messages", "ollama", "responses")
 """Those that hold a conversation, with tools in it."""
-WITH_END_MARK = ("chat", "completions", "messages", "responses")
+WITH_END_MARK = ("chat", "completions", "interactions", "messages", "responses")
 """Those whose streams end in a mark of their own, behind which nothing counts."""
 HELLO = {name: wire() for name, wire in WIRE_RESPONSES.items()}
 
 
-def error_body(upstream: str, message: str, word: str | None = None, code: JSON = None, status: int = 400) -> bytes:
+def error_body(upstream: str, message: str, word: str | None = None, code: JSON = None, status: int = 400) -> bytes:  # noqa: PLR0911 - one for each dialect
     """Return the body of an error; `word` and `code` are what the dialect says beside the sentence, where it can."""
     match upstream:
         case "chat" | "completions" | "responses":
             return json_bytes({"error": {"message": message, "type": word, "param": None, "code": code}})
         case "messages":
             return json_bytes({"type": "error", "error": {"type": word, "message": message}, "request_id": "req_u"})
+        case "converse":
+            return json_bytes({"message": message} | ({} if word is None else {"__type": word}))
+        case "interactions":
+            code = (word or "internal").lower().replace("invalid_argument", "invalid_request")
+            return json_bytes({"error": {"code": code, "message": message}})
         case "gemini":
             return json_bytes({"error": {"code": status, "message": message, "status": word}})
         case "llama_stack" | "llama_stack_completion":

@@ -6,9 +6,12 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 import anthropic
+import boto3
 import httpx2
 import ollama
 import openai
+from botocore import UNSIGNED
+from botocore.config import Config
 from google import genai
 from google.genai import types
 from msgspec import Struct
@@ -232,6 +235,43 @@ class GeminiClient:
         return ReceivedText(text, (usage.prompt_token_count, usage.candidates_token_count))
 
 
+class InteractionsClient:
+    """google-genai, `interactions`."""
+
+    def __init__(self, url: str) -> None:
+        self._sdk: JSON = genai.Client(api_key="none", http_options=types.HttpOptions(base_url=url))
+
+    def close(self) -> None:
+        """See `Client`."""
+        self._sdk.close()
+
+    def ask(self, model: str) -> ReceivedText:
+        """See `Client`."""
+        answer = self._sdk.interactions.create(model=model, input=QUESTION)
+        return self._heard(answer.output_text, answer)
+
+    def stream(self, model: str) -> ReceivedText:
+        """See `Client`."""
+        events = list(self._sdk.interactions.create(model=model, input=QUESTION, stream=True))
+        deltas = [event.delta for event in events if event.event_type == "step.delta"]
+        return self._heard("".join(delta.text for delta in deltas if delta.type == "text"), events[-1].interaction)
+
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
+        """See `Client`."""
+        tools = [{"type": "function", "name": TOOL, "description": ABOUT, "parameters": SCHEMA}]
+        first = self._sdk.interactions.create(model=model, input=QUESTION, tools=tools, store=False)
+        (call,) = [step for step in first.steps if step.type == "function_call"]
+        said = [step.model_dump(exclude_none=True) for step in first.steps]
+        result = {"type": "function_result", "call_id": call.id, "name": call.name, "result": RESULT}
+        steps = [{"type": "user_input", "content": [{"type": "text", "text": QUESTION}]}, *said, result]
+        answer = self._sdk.interactions.create(model=model, input=steps, tools=tools, store=False)
+        return ReceivedToolAnswer(call.name, call.arguments), self._heard(answer.output_text, answer)
+
+    @staticmethod
+    def _heard(text: str, answer: JSON) -> ReceivedText:
+        return ReceivedText(text, (answer.usage.total_input_tokens, answer.usage.total_output_tokens))
+
+
 class OllamaClient:
     """ollama, `chat`."""
 
@@ -288,6 +328,55 @@ class GenerateClient:
     def _heard(chunks: list[JSON]) -> ReceivedText:
         text = "".join(chunk.response for chunk in chunks)
         return ReceivedText(text, (chunks[-1].prompt_eval_count, chunks[-1].eval_count))
+
+
+class ConverseClient:
+    """boto3, `bedrock-runtime`, with a key of the gateway as its bearer token."""
+
+    def __init__(self, url: str) -> None:
+        self._sdk: JSON = boto3.client(
+            "bedrock-runtime",
+            region_name="us-east-1",
+            endpoint_url=url,
+            config=Config(signature_version=UNSIGNED, retries={"total_max_attempts": 1}),
+        )
+
+    def close(self) -> None:
+        """See `Client`."""
+        self._sdk.close()
+
+    def ask(self, model: str) -> ReceivedText:
+        """See `Client`."""
+        return self._heard(self._sdk.converse(modelId=model, messages=[self._turn()]))
+
+    def stream(self, model: str) -> ReceivedText:
+        """See `Client`."""
+        events = list(self._sdk.converse_stream(modelId=model, messages=[self._turn()])["stream"])
+        text = "".join(event["contentBlockDelta"]["delta"]["text"] for event in events if "contentBlockDelta" in event)
+        return ReceivedText(text, self._tokens(events[-1]["metadata"]["usage"]))
+
+    def call(self, model: str) -> tuple[ReceivedToolAnswer, ReceivedText]:
+        """See `Client`."""
+        config = {"tools": [{"toolSpec": {"name": TOOL, "description": ABOUT, "inputSchema": {"json": SCHEMA}}}]}
+        messages: list[JSON] = [self._turn()]
+        first = self._sdk.converse(modelId=model, messages=messages, toolConfig=config)["output"]["message"]
+        (call,) = [block["toolUse"] for block in first["content"] if "toolUse" in block]
+        result = {"toolUseId": call["toolUseId"], "content": [{"text": RESULT}]}
+        messages += [first, {"role": "user", "content": [{"toolResult": result}]}]
+        answer = self._sdk.converse(modelId=model, messages=messages, toolConfig=config)
+        return ReceivedToolAnswer(call["name"], call["input"]), self._heard(answer)
+
+    @staticmethod
+    def _turn() -> JSONObject:
+        return {"role": "user", "content": [{"text": QUESTION}]}
+
+    def _heard(self, answer: JSON) -> ReceivedText:
+        text = "".join(block.get("text", "") for block in answer["output"]["message"]["content"])
+        return ReceivedText(text, self._tokens(answer["usage"]))
+
+    @staticmethod
+    def _tokens(usage: JSONObject) -> tuple[int, int]:
+        return usage["inputTokens"], usage["outputTokens"]
 
 
 class LlamaStackClient:
@@ -362,7 +451,9 @@ def _metrics(answer: JSONObject) -> tuple[int, int]:
 
 TALKERS: dict[str, Callable[[str], Client]] = {
     "chat": ChatClient,
+    "converse": ConverseClient,
     "gemini": GeminiClient,
+    "interactions": InteractionsClient,
     "llama_stack": LlamaStackClient,
     "messages": MessagesClient,
     "ollama": OllamaClient,

@@ -8,7 +8,7 @@ import openai
 import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from tests.oracles import gemini_sdk, llama_stack_sdk, ollama_sdk
+from tests.oracles import converse_sdk, gemini_sdk, interactions_sdk, llama_stack_sdk, ollama_sdk
 from tests.oracles.completions_sdk import read_completions, read_completions_stream
 from tests.oracles.responses_sdk import read_responses, read_responses_stream
 from tests.oracles.wire import ANTHROPIC, OPENAI, WIRE, to_json
@@ -55,7 +55,9 @@ def read_stable_stream(events: list[ServerSentEvent]) -> JSON:
 WHOLE: dict[str, Callable[[JSONObject, int], JSON]] = {
     "chat": read_chat,
     "completions": read_completions,
+    "converse": converse_sdk.read_converse,
     "gemini": gemini_sdk.read_gemini,
+    "interactions": interactions_sdk.read_interactions,
     "llama_stack": llama_stack_sdk.read_chat,
     "llama_stack_completion": llama_stack_sdk.read_completion,
     "messages": read_messages,
@@ -66,7 +68,9 @@ WHOLE: dict[str, Callable[[JSONObject, int], JSON]] = {
 STREAMED: dict[str, Callable[[list[ServerSentEvent]], JSON]] = {
     "chat": read_chat_stream,
     "completions": read_completions_stream,
+    "converse": converse_sdk.read_converse_stream,
     "gemini": gemini_sdk.read_gemini_stream,
+    "interactions": interactions_sdk.read_interactions_stream,
     "llama_stack": llama_stack_sdk.read_chat_stream,
     "llama_stack_completion": llama_stack_sdk.read_completion_stream,
     "messages": read_messages_stream,
@@ -77,7 +81,9 @@ STREAMED: dict[str, Callable[[list[ServerSentEvent]], JSON]] = {
 SDK_ERROR: dict[str, type[Exception] | tuple[type[Exception], ...]] = {
     "chat": openai.APIError,
     "completions": openai.APIError,
+    "converse": converse_sdk.Error,
     "gemini": gemini_sdk.Error,
+    "interactions": (interactions_sdk.Error, interactions_sdk.StreamError),
     "llama_stack": llama_stack_sdk.StatusError,
     "llama_stack_completion": llama_stack_sdk.StatusError,
     "messages": anthropic.APIError,
@@ -95,7 +101,11 @@ def read_error(name: str, status: int, body: JSONObject) -> tuple[int, JSON]:
         return caught.value.status_code, {**body, "error": caught.value.error}
     if isinstance(caught.value, openai.APIStatusError):  # it has the inside of `error` alone
         return caught.value.status_code, {"error": caught.value.body}
+    if isinstance(caught.value, converse_sdk.Error):
+        return converse_sdk.read_error(caught.value)
     if isinstance(caught.value, gemini_sdk.Error):
         return caught.value.code, caught.value.details
+    if isinstance(caught.value, interactions_sdk.Error):
+        return caught.value.response.status_code, caught.value.body
     assert isinstance(caught.value, anthropic.APIStatusError | llama_stack_sdk.StatusError)
     return caught.value.status_code, caught.value.body

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.backends.raw_server import leakless, respond_with, serving
 from xenoglot.backends.backend import Call
 from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.sign_in.client_credential import ClientCredential
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.load import check
@@ -30,6 +31,7 @@ ASKED = [
     json.loads(line) for line in Path(__file__).with_name("requests.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 OF_ALL = {"host", "content-length", "content-type", "accept", "accept-encoding", "user-agent", "x-xenoglot-hops"}
+LOGIN = ClientCredential(headers=(("authorization", "Bearer of the client"),))
 REFUSAL = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}"
 REQUEST = Request(model="a/model", stream=True, messages=(Message(role="user", content=(Text(text="Hi"),)),))
 
@@ -60,8 +62,10 @@ async def test_what_is_asked(provider: str) -> None:
             place = urlsplit(upstream.base_url)
             origin = f"{place.scheme}://{place.netloc}"
             here = replace(upstream, base_url=upstream.base_url.replace(origin, wire.url, 1))
+            login = LOGIN.bound_to(here.base_url) if here.auth == "client" else None
+            call = Call(request=REQUEST, losses=Losses(), dialect=case["dialect"], credential=login)
             with pytest.raises(FailureError):
-                await build_remote("up", here, transport, config).answer(Call(request=REQUEST, losses=Losses()))
+                await build_remote("up", here, transport, config).answer(call)
             asked.append(seen(wire.requests[0][-1], origin))
     assert asked == [{"method": "POST", "url": case["url"], "headers": case["headers"]} for case in cases]
 

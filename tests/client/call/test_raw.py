@@ -25,7 +25,9 @@ from xenoglot.testing import CUT, Upstream, answers
 ASK: dict[str, JSONObject] = {
     "chat": {"messages": [{"role": "user", "content": "Hi"}]},
     "completions": {"prompt": "Hi"},
+    "converse": {"messages": [{"role": "user", "content": [{"text": "Hi"}]}]},
     "gemini": {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]},
+    "interactions": {"input": "Hi"},
     "llama_stack": {"messages": [{"role": "user", "content": "Hi"}]},
     "llama_stack_completion": {"content": "Hi"},
     "messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]},

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 OFF: dict[str, JSONObject] = {
+    "converse": {"additionalModelRequestFields": {"thinking": {"type": "disabled"}}},
     "chat": {"reasoning_effort": "none"},
     "gemini": {"generationConfig": {"maxOutputTokens": 3000, "thinkingConfig": {"thinkingBudget": 0}}},
     "ollama": {"think": False},
@@ -41,6 +42,12 @@ def test_between_tools_is_off_elsewhere(name: str) -> None:
     if name in OFF:
         assert {key: body.get(key) for key in OFF[name]} == OFF[name]
         assert said == ["$.thinking type dropped (only messages has it)"]
+    elif name == "interactions":
+        assert body["generation_config"]["thinking_level"] == "minimal"
+        assert said == [
+            "$.thinking type dropped (only messages has it)",
+            "$.thinking mode approximated (`none` is written as `minimal`)",
+        ]
     else:
         assert said == ["$ thinking dropped (the dialect has no such field)"]
 
@@ -67,9 +74,15 @@ def test_display_goes_home_or_is_a_loss(name: str, display: str) -> None:
     match name:
         case "messages":
             assert (body["thinking"], said) == (thinking, [])
+        case "converse":
+            assert (body["additionalModelRequestFields"]["thinking"], said) == (thinking, [])
         case "gemini":
             assert body["generationConfig"]["thinkingConfig"]["includeThoughts"] is (display == "summarized")
             assert said == []
+        case "interactions":
+            summaries = "auto" if display == "summarized" else "none"
+            assert body["generation_config"]["thinking_summaries"] == summaries
+            assert said == ["$.thinking budget_tokens approximated"]
         case "responses":
             assert body["reasoning"].get("summary") == ("auto" if display == "summarized" else None)
             assert "$.thinking display emulated" in said
