@@ -339,6 +339,7 @@ EXTRAS = {
     "tomlkit": "terminal",
     "transformers": "transformers",
     "uvloop": "gateway",
+    "websockets": "gateway",
     "xllamacpp": "local",
 }
 """Optional package -> the extra of xenoglot that installs it."""

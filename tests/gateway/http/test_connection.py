@@ -14,6 +14,7 @@ from tests.backends.raw_server import LINGER_NOT, advance, becomes, leakless, on
 from tests.gateway.scripted_backends import CHAT, FIRST_EVENTS, HELLO, PATHS, BlockingBackend
 from tests.gateway.server_on_loop import HEALTH, HEALTHY, post_bytes, serve_on_loop
 from xenoglot.backends.scripted import Scripted
+from xenoglot.gateway.http.connection import ClientConnection
 from xenoglot.gateway.http.connection_exchange import render_fields
 from xenoglot.gateway.http.server import SWEEP_SECONDS
 from xenoglot.gateway.http.write_side import HIGH_WATER, LINGER_SECONDS
@@ -69,6 +70,7 @@ async def test_c27_requests_behind_the_one_that_is_served_wait_and_are_bounded()
         await becomes(1, lambda: int(backend.called.is_set()))
         await turns(200)
         (connection,) = stage.server.connections
+        assert isinstance(connection, ClientConnection)
         assert len(connection._buffer) <= HIGH_WATER + 256 * 1024
         assert not connection.transport.is_reading()
 

@@ -7,6 +7,7 @@ import errno
 import json
 import re
 import socket
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,9 @@ from xenoglot.gateway.http.connection import ClientConnection
 from xenoglot.gateway.http.server import BATCH
 from xenoglot.gateway.http.write_side import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS
 from xenoglot.model.fold import unfold
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSONObject
 
 CHAT_PATH = "/v1/chat/completions"
 READ = 256 * 1024
@@ -208,6 +212,7 @@ async def test_c27_what_is_kept_of_a_flood_is_bounded_while_it_is_answered() -> 
         client = await stage.connect()
         client.send(HEALTH * 60_000)
         (connection,) = stage.server.connections
+        assert isinstance(connection, ClientConnection)
         kept = 0
         for _ in range(100):
             await client.read_until(HEALTHY)
@@ -259,11 +264,20 @@ async def test_c08_of_too_many_the_one_that_waits_longest_goes() -> None:
             await client.read_until(HEALTHY)
 
 
+@pytest.mark.parametrize(
+    ("path", "request_body"),
+    [
+        pytest.param(CHAT_PATH, CHAT, id="chat"),
+        pytest.param("/v1beta/interactions", {"model": "m", "input": "Hi", "stream": True}, id="interactions"),
+    ],
+)
 @leakless
-async def test_c08_k09_where_all_are_busy_the_next_is_told_and_health_answers() -> None:
+async def test_c08_k09_where_all_are_busy_the_next_is_told_and_health_answers(
+    path: str, request_body: JSONObject
+) -> None:
     async with serve_on_loop(BlockingBackend(), most=2) as stage:
         for _ in range(2):
-            (await stage.connect()).send(post_bytes(CHAT_PATH, CHAT))
+            (await stage.connect()).send(post_bytes(path, request_body))
         await becomes(2, lambda: len(stage.server.tasks))
         await turns(100)
         assert responses(await stage.exchange(HEALTH)) == [200]

@@ -14,6 +14,7 @@ from tests.gateway.scripted_backends import CHAT, MESSAGES
 from tests.gateway.server_on_loop import RawConnection, ServerOnLoop, post_bytes
 from xenoglot.backends.http.connection import READ_BYTES
 from xenoglot.gateway.config.load import check
+from xenoglot.gateway.http.connection import ClientConnection
 from xenoglot.gateway.http.server import HTTPServer
 from xenoglot.gateway.http.write_side import HIGH_WATER
 from xenoglot.gateway.process.build import build_gateway
@@ -21,7 +22,6 @@ from xenoglot.gateway.process.serve import bind
 from xenoglot.gateway.relay.push_driver import PushRelay
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.http.connection import ClientConnection
     from xenoglot.model.json import JSON, JSONObject
 
 
@@ -62,6 +62,7 @@ async def unread(stage: ServerOnLoop, request: bytes) -> tuple[RawConnection, Cl
     """
     client = await stage.connect()
     (connection,) = stage.server.connections
+    assert isinstance(connection, ClientConnection)
     client.send(request)
     await client.reader.readexactly(8_000_000)
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's have it

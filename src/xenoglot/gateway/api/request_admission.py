@@ -91,7 +91,7 @@ class RequestAdmission:
             await fail(ctx, refusal.failure, status=refusal.status)
         elif method == "OPTIONS" and record.origin is not None:
             await _preflight(ctx, rows)
-        elif _needs_upgrade(exchange):
+        elif _needs_upgrade(exchange) and not (row is not None and row.upgrade):
             problem = "the gateway speaks HTTP/1.1 alone: send the request by POST and without `upgrade`"
             await _refuse(ctx, problem, UPGRADE_REQUIRED, ("upgrade", "HTTP/1.1"))
         elif not rows:

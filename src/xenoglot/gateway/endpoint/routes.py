@@ -36,7 +36,8 @@ class EndpointRow(Struct, frozen=True, kw_only=True):
     (`admin`; where there are none, that is as `key`). `view` needs the role admin or viewer, `manage` the role admin;
     no key is needed for them where none of any kind is configured. `once` says that an idempotency key is heeded,
     `form` that what is posted is a form with files and no JSON, `raw` that it is bytes of any type, `generates` that a
-    model answers. A `marked` row is for clients with a mark of its dialect; for others the path has a row of another.
+    model answers, `upgrade` that the connection may become a WebSocket. A `marked` row is for clients with a mark of
+    its dialect; for others the path has a row of another.
     """
 
     method: str
@@ -49,6 +50,7 @@ class EndpointRow(Struct, frozen=True, kw_only=True):
     generates: bool = False
     raw: bool = False
     marked: bool = False
+    upgrade: bool = False
 
 
 class EndpointMatch(Struct, frozen=True):

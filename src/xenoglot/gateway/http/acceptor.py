@@ -15,6 +15,8 @@ from xenoglot.gateway.http.connection import ClientConnection, ConnectionHost
 if TYPE_CHECKING:
     import asyncio
 
+    from xenoglot.gateway.http.web_socket import WebSocketConnection
+
 BATCH: Final = 64
 """Connections taken in one turn of the loop."""
 
@@ -36,7 +38,7 @@ _logger = logging.getLogger("xenoglot.gateway")
 class AcceptorHost(ConnectionHost, Protocol):
     """What an acceptor needs of the server."""
 
-    connections: set[ClientConnection]
+    connections: set[ClientConnection | WebSocketConnection]
     crowded: bool
     """Whether accepting has stopped until a connection closes or becomes idle."""
 

@@ -145,6 +145,60 @@ class ExchangeWrapper:
         self._exchange.abort()
 
 
+class MessageSocket(Protocol):
+    """A client's connection after a WebSocket handshake: text messages in UTF-8 in both directions."""
+
+    gone: bool
+    """Whether it is closed, or about to be: nothing more is sent."""
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server takes no more work."""
+        ...
+
+    def handle(self, exchange: Exchange) -> Awaitable[None]:
+        """Have the application of this moment answer a request that came as a message."""
+        ...
+
+    async def read_message(self) -> bytes | None:
+        """Return the next message; `None` after a disconnect. Without a call no more is read."""
+        ...
+
+    def put(self, message: bytes) -> None:
+        """Send a message, however slow the client is."""
+        ...
+
+    async def writable(self) -> None:
+        """Wait until the client has taken enough of what was sent."""
+        ...
+
+    def ping(self) -> None:
+        """Send a ping."""
+        ...
+
+    def rest(self, *, idle: bool) -> None:
+        """Note whether the connection is idle: idle ones are closed where there are too many."""
+        ...
+
+    def end(self, code: int, reason: str = "") -> None:
+        """Close with a code of RFC 6455 section 7.4."""
+        ...
+
+
+@runtime_checkable
+class UpgradableExchange(Protocol):
+    """An exchange whose connection can become a WebSocket."""
+
+    async def upgrade(
+        self,
+        headers: Sequence[tuple[str, str]],
+        limit: int,
+        session: Callable[[MessageSocket], Awaitable[None]],
+    ) -> None:
+        """Accept the handshake with these headers, and have `session` serve messages of at most `limit` bytes."""
+        ...
+
+
 class HeadState(Struct):
     """What an application has found out from a request's head.
 

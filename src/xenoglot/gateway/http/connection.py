@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
-    from xenoglot.gateway.http.application import Application
+    from xenoglot.gateway.http.application import Application, MessageSocket
+    from xenoglot.gateway.http.web_socket import WebSocketConnection
 
 BODY_SECONDS: Final = 10.0
 """How often it is looked whether enough of a body has come."""
@@ -63,11 +64,11 @@ class ConnectionHost(WriteSideHost, Protocol):
         """What answers the requests."""
         ...
 
-    def waits(self, connection: ClientConnection) -> None:
+    def waits(self, connection: ClientConnection | WebSocketConnection) -> None:
         """It has no request."""
         ...
 
-    def busy(self, connection: ClientConnection) -> None:
+    def busy(self, connection: ClientConnection | WebSocketConnection) -> None:
         """It has one."""
         ...
 
@@ -83,7 +84,7 @@ class ConnectionHost(WriteSideHost, Protocol):
         """Return whether a connection beyond the most may be served by now."""
         ...
 
-    def forget(self, connection: ClientConnection) -> None:
+    def forget(self, connection: ClientConnection | WebSocketConnection) -> None:
         """It is closed."""
         ...
 
@@ -93,6 +94,10 @@ class ConnectionHost(WriteSideHost, Protocol):
 
     def handle(self, exchange: ConnectionExchange) -> Awaitable[None]:
         """Answer one request."""
+        ...
+
+    def succeed(self, connection: ClientConnection, successor: WebSocketConnection) -> None:
+        """Another is at its place."""
         ...
 
 
@@ -129,6 +134,8 @@ class ClientConnection(WriteSide):
         """... and when that was."""
         self._evicted = False
         """Whether it was closed to free its descriptor."""
+        self._successor: WebSocketConnection | None = None
+        """The WebSocket that it becomes once its request is answered."""
 
     # What the loop tells.
 
@@ -371,9 +378,25 @@ class ClientConnection(WriteSide):
         if self._lost or self._leaving:
             return
         if not exchange.over or exchange.close or not exchange.body.done or self.server.draining:
+            if self._successor is not None:
+                self._hand_over(self._successor)
+                return
             self._leave(linger=self._deaf or bool(self._buffer) or not exchange.body.done)
         elif not self.paused:  # else when the client has taken more: who reads no answers gets no more of them (C06)
             self._go_on()
+
+    def become(self, limit: int, session: Callable[[MessageSocket], Awaitable[None]]) -> None:
+        """Become a WebSocket once the handshake is answered."""
+        from xenoglot.gateway.http.web_socket import WebSocketConnection  # noqa: PLC0415  most gateways have none
+
+        self._successor = WebSocketConnection(self.server, limit, session)
+
+    def _hand_over(self, successor: WebSocketConnection) -> None:
+        """Have the transport belong to `successor`, which the server counts in this one's place."""
+        self.flush()
+        self._lost = True
+        self.server.succeed(self, successor)
+        successor.begin(self.transport, bytes(self._buffer), reads=self._reads)
 
     def _go_on(self) -> None:
         """Go on to the request that came behind the last, or wait for one."""

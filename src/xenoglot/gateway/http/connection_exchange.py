@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
-    from xenoglot.gateway.http.application import HeadState, PushHandler
+    from xenoglot.gateway.http.application import HeadState, MessageSocket, PushHandler
     from xenoglot.http1.request_head import RequestHead
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_INFORMATIONAL: Final = 199
+SWITCHING_PROTOCOLS: Final = 101
 BODILESS: Final = frozenset({204, 304})
 """Statuses whose responses have no body, and no word of its length (RFC 9110 section 6.4.1)."""
 
@@ -72,6 +73,10 @@ class ExchangeConnection(Protocol):
 
     def served(self, exchange: ConnectionExchange) -> None:
         """Go on: the response is complete, or aborted."""
+        ...
+
+    def become(self, limit: int, session: Callable[[MessageSocket], Awaitable[None]]) -> None:
+        """Become a WebSocket once the handshake is answered."""
         ...
 
 
@@ -215,6 +220,13 @@ class ConnectionExchange:
     async def end(self, data: bytes = b"") -> None:
         """Send the last piece."""
         self.finish(data)
+
+    async def upgrade(
+        self, headers: Sequence[tuple[str, str]], limit: int, session: Callable[[MessageSocket], Awaitable[None]]
+    ) -> None:
+        """Accept a WebSocket handshake; afterwards the connection belongs to `session`."""
+        self.open(SWITCHING_PROTOCOLS, headers)
+        self._connection.become(limit, session)
 
     # The same without waiting, for who serves without a task (`gateway.relay.push_driver`).
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.connection import ClientConnection
     from xenoglot.gateway.http.connection_exchange import ConnectionExchange
+    from xenoglot.gateway.http.web_socket import WebSocketConnection
     from xenoglot.gateway.http.write_side import WriteSide
 
 Application_ = TypeVar("Application_", bound=Application)
@@ -49,7 +50,7 @@ class HTTPServer(Generic[Application_]):
         self.former: set[Application_] = set()
         """Those before it that still have requests."""
         self.bounds = bounds or application.connections
-        self.connections: set[ClientConnection] = set()
+        self.connections: set[ClientConnection | WebSocketConnection] = set()
         self.tasks: set[asyncio.Task[None] | None] = set()
         """Those that serve a request, clients that are gone included."""
         self.draining = False
@@ -59,8 +60,8 @@ class HTTPServer(Generic[Application_]):
         self.gathers = False
         """Whether the writes of a turn of the loop are made together at its end, so that their readers wake up once."""
         self._gathered: list[WriteSide] = []
-        self._waiting: dict[ClientConnection, None] = {}
-        self._receiving: dict[ClientConnection, None] = {}
+        self._waiting: dict[ClientConnection | WebSocketConnection, None] = {}
+        self._receiving: dict[ClientConnection | WebSocketConnection, None] = {}
         """Those whose request's body is not whole, the longest without progress first."""
         self._acceptors: list[Acceptor] = []
         self._sweeper: asyncio.TimerHandle | None = None
@@ -153,13 +154,13 @@ class HTTPServer(Generic[Application_]):
         for connection in gathered:
             connection.flush()
 
-    def waits(self, connection: ClientConnection) -> None:
+    def waits(self, connection: ClientConnection | WebSocketConnection) -> None:
         """It has no request."""
         self._waiting[connection] = None
         if self.crowded:
             self._accept_again()
 
-    def busy(self, connection: ClientConnection) -> None:
+    def busy(self, connection: ClientConnection | WebSocketConnection) -> None:
         """It has one."""
         self._waiting.pop(connection, None)
 
@@ -172,7 +173,7 @@ class HTTPServer(Generic[Application_]):
         """No body is expected from it any more."""
         self._receiving.pop(connection, None)
 
-    def forget(self, connection: ClientConnection) -> None:
+    def forget(self, connection: ClientConnection | WebSocketConnection) -> None:
         """It is gone."""
         self._waiting.pop(connection, None)
         self._receiving.pop(connection, None)
@@ -181,6 +182,12 @@ class HTTPServer(Generic[Application_]):
             if self.crowded:
                 self._accept_again()
         self._look_if_empty()
+
+    def succeed(self, connection: ClientConnection, successor: WebSocketConnection) -> None:
+        """Another is at its place: it has become a WebSocket."""
+        self.busy(connection)
+        self.connections.discard(connection)
+        self.connections.add(successor)
 
     def _accept_again(self) -> None:
         self.crowded = False
@@ -230,7 +237,7 @@ class HTTPServer(Generic[Application_]):
         """The socket of an evicted connection is closed."""
         self._closing -= 1
 
-    def _oldest(self, number: int) -> list[ClientConnection]:
+    def _oldest(self, number: int) -> list[ClientConnection | WebSocketConnection]:
         """Return connections on which no work has begun: the longest idle first, then those with a slow body."""
         found = list(islice(self._waiting, number))
         if len(found) < number:
