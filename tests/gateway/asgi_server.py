@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class ASGIServer(uvicorn.Server):
     """uvicorn, with our end: streams are told before they are broken off."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, *, sockets: bool = False) -> None:
         drain = gateway.config.server.drain_seconds
         super().__init__(
             uvicorn.Config(
                 Application(gateway, owned=False),
                 http="httptools",
-                ws="none",
+                ws="websockets-sansio" if sockets else "none",
                 lifespan="off",
                 log_config=None,
                 access_log=False,

@@ -28,7 +28,7 @@ from tests.gateway.scripted_backends import (
 )
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.settings import ServerSettings
-from xenoglot.gateway.http import asgi, write_side
+from xenoglot.gateway.http import asgi_exchange, write_side
 from xenoglot.model.events import BlockEnded, Failed, Finished
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Finish
@@ -134,7 +134,7 @@ def test_c09_a_declared_body_over_the_limit_is_not_waited_for(small: RunningGate
 def test_c09_a_large_body_is_read_on_so_that_its_sender_sees_why(
     small: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (asgi, write_side):
+    for module in (asgi_exchange, write_side):
         monkeypatch.setattr(module, "LINGER_SECONDS", TIMEOUT)
     assert small.request("POST", "/v1/messages", b"x" * 20_000_000).status == 413
 

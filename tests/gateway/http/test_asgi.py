@@ -12,10 +12,11 @@ from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import HELLO, MESSAGES, EndlessBackend
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.http.asgi import Application, ASGIExchange
+from xenoglot.gateway.http.asgi import Application
+from xenoglot.gateway.http.asgi_exchange import ASGIExchange
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping, Sequence
+    from collections.abc import MutableMapping
 
     from xenoglot.backends.backend import Backend
 
@@ -72,26 +73,6 @@ async def test_lifespan() -> None:
     wire = Wire({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
     await application(Scripted(HELLO))({"type": "lifespan"}, wire.receive, wire.send)
     assert wire.sent == [{"type": "lifespan.startup.complete"}, {"type": "lifespan.shutdown.complete"}]
-
-
-@pytest.mark.parametrize(
-    ("extensions", "sent"),
-    [
-        pytest.param(
-            {"websocket.http.response": {}},
-            [
-                {"type": "websocket.http.response.start", "status": 426, "headers": []},
-                {"type": "websocket.http.response.body", "body": b""},
-            ],
-            id="C28-with-a-status",
-        ),
-        pytest.param(None, [{"type": "websocket.close", "code": 1008}], id="C28-without"),
-    ],
-)
-async def test_websockets_are_refused(extensions: Message | None, sent: Sequence[Message]) -> None:
-    wire = Wire({"type": "websocket.connect"})
-    await application(Scripted(HELLO))({"type": "websocket", "extensions": extensions}, wire.receive, wire.send)
-    assert wire.sent == sent
 
 
 async def test_a_request_in_pieces_and_its_answer() -> None:
