@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from typing import get_args
 
+import pytest
 from hypothesis import given, settings
 
 from tests.laws.streams import HEADERS, streams
@@ -19,7 +21,9 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.dialects.responses import RESPONSES
+from xenoglot.dialects.responses.web_socket.events import WEB_SOCKET
 from xenoglot.model.events import Event
+from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.fold import fold
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Request
@@ -94,3 +98,13 @@ def test_what_is_written_of_a_strangers_vector(case: Case) -> None:
 @given(events=streams(HEADERS))
 def test_what_is_written_of_any_stream(events: list[Event]) -> None:
     check_written(events, ASKED)
+
+
+@pytest.mark.parametrize("kind", get_args(FailureKind))
+def test_an_error_over_a_web_socket_of_any_kind(kind: FailureKind) -> None:
+    """Over HTTP `code` of an error may be null; of this event it may not."""
+    status, body = RESPONSES.encode_error(Failure(kind=kind, message="it failed"))
+    event = WEB_SOCKET.error(status, body, {"retry-after": "7"})
+    check(DOCUMENT, "WebSocketErrorEvent", event)
+    failed = {"type": "error", "code": None, "message": "it failed", "param": None, "sequence_number": 7}
+    check(DOCUMENT, "WebSocketErrorEvent", WEB_SOCKET.stream_error(failed))

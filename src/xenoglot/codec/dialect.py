@@ -17,6 +17,7 @@ from xenoglot.codec.features.hosted import HeaderFields, HostedDialect
 from xenoglot.codec.features.operation import EMBED, AnyForm, EmbeddingForm
 from xenoglot.codec.features.stored_responses import StoredResponseCodec
 from xenoglot.codec.features.stream_usage import StreamUsage
+from xenoglot.codec.features.web_socket import WebSocketForm
 from xenoglot.codec.framing.formats import EVENT_STREAM, Framing
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.framing.stream_reader import StreamDecoder
@@ -168,6 +169,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The endpoint that compacts a conversation, if the dialect has one."""
     state: StoredResponseCodec | None = None
     """Stored responses, if the dialect has them."""
+    web_socket: WebSocketForm | None = None
+    """Requests over a WebSocket, if the dialect has them."""
     operations: tuple[AnyForm, ...] = ()
     """Endpoints that answer in one piece; upstreams are called at the first of each operation."""
     forwarded_paths: tuple[ForwardedPath, ...] = ()

@@ -23,6 +23,7 @@ from xenoglot.dialects.responses.stored.compact import COMPACTION_FORM
 from xenoglot.dialects.responses.stored.responses import STATE
 from xenoglot.dialects.responses.stream.decoder import StreamDecoder
 from xenoglot.dialects.responses.stream.encoder import StreamEncoder
+from xenoglot.dialects.responses.web_socket.events import WEB_SOCKET
 
 AFFINITY = (
     "session-id",
@@ -72,6 +73,7 @@ RESPONSES = Dialect(
     decode_counted=decode_counted,
     compaction=COMPACTION_FORM,
     state=STATE,
+    web_socket=WEB_SOCKET,
     operations=OPERATIONS,
     forwarded_paths=FORWARDED_PATHS,
 )
