@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.features.stored_responses import StoredAnswer, StoredResponseCodec
     from xenoglot.codec.framing.formats import Framing
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.gateway.http.application import Exchange
     from xenoglot.model.json import JSONObject
 
@@ -81,8 +82,12 @@ class StoredResponseExchange(BufferedExchange):
         await self._exchange.start(status, [*headers, ("content-length", str(len(body))), *more])
         await self._exchange.end(body)
 
+    def decoded(self, data: bytes) -> Sequence[ServerSentEvent]:
+        """Return the events in a piece of the stream."""
+        return self._decoder.feed(data)
+
     async def _show(self, data: bytes) -> bytes:
-        shown = [made for event in self._decoder.feed(data) for made in self._showing.feed(event)]
+        shown = [made for event in self.decoded(data) for made in self._showing.feed(event)]
         await self._keep()
         comments = _comments(data, first=self._between_frames)
         self._between_frames = data.endswith(self._framing.ends) or (self._between_frames and not data)

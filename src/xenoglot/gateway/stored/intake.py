@@ -26,6 +26,8 @@ from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.background import BackgroundJobs
 from xenoglot.gateway.stored.exchange import StoredResponseExchange
 from xenoglot.gateway.stored.resolve_request import encoded, need_nothing, remember, storing, within
+from xenoglot.gateway.stored.turn_intake import TurnRequest
+from xenoglot.gateway.web_socket.turn import TurnExchange
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
@@ -53,13 +55,20 @@ class Intake(Struct, frozen=True):
         if state is None:
             await self.relay.serve(ctx)
             return
-        data = await bodies.read(ctx.exchange)
-        size = len(data)
-        body = bodies.small_request(data) if size < LARGE else await bodies.request(data)
+        if isinstance(ctx.exchange, TurnExchange):
+            body, size = ctx.exchange.created.body, ctx.exchange.size
+        else:
+            data = await bodies.read(ctx.exchange)
+            size = len(data)
+            body = bodies.small_request(data) if size < LARGE else await bodies.request(data)
         body = with_model(body, dialect.model_field, self.relay.services.models.router, ctx.client)
         wish = await offload(size, lambda: state.wish(body))
         if state.require is not None:
             state.require(body)
+        if isinstance(ctx.exchange, TurnExchange):
+            turn = TurnRequest(self.relay, keeper, ctx, ctx.exchange)
+            await turn.serve(state, body, wish, self._upstream_alike(body, dialect))
+            return
         if wish.stateless:
             await self.relay.serve(ctx, body)
             return
