@@ -51,6 +51,7 @@ from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.interceptors import Interceptors, interceptors_of
 from xenoglot.gateway.upstream.services import HostedToolExecution, UpstreamServices
+from xenoglot.gateway.web_socket.endpoint import WebSocketEndpoint
 from xenoglot.store.location import OFF
 from xenoglot.store.records import Retention
 from xenoglot.store.sqlite import Memory
@@ -174,6 +175,7 @@ class Gateway:
             stored=StoredEndpoints(keeper, bodies, self.auth, jobs),
             batches=BatchEndpoints(keeper, bodies, config.batches, lambda: self.runner().tell()),
             compact=CompactEndpoint(relay, intake),
+            web_socket=WebSocketEndpoint(bodies),
             count=CountEndpoint(self.services, bodies, intake),
             operation=OperationEndpoint(self.services, bodies),
             forwarding=ForwardEndpoint(self.services, bodies),

@@ -27,6 +27,7 @@ from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.stored.compact import CompactEndpoint
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
+from xenoglot.gateway.web_socket.endpoint import WebSocketEndpoint
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     stored: StoredEndpoints
     batches: BatchEndpoints
     compact: CompactEndpoint
+    web_socket: WebSocketEndpoint
     count: CountEndpoint
     operation: OperationEndpoint
     forwarding: ForwardEndpoint
@@ -137,6 +139,10 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             compacting = partial(self.compact.serve, dialect.compaction)
             path = dialect.compaction.path
             yield EndpointRow(method="POST", path=path, policy="key", handler=compacting, dialect=dialect, once=True)
+        if dialect.web_socket is not None:
+            opening = partial(self.web_socket.serve, dialect.web_socket)
+            path = dialect.web_socket.path
+            yield EndpointRow(method="GET", path=path, policy="key", handler=opening, dialect=dialect, upgrade=True)
         yield from self.stored.rows(dialect)
         yield from self.batches.rows(dialect)
         yield from self._operations(dialect)
