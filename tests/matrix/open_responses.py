@@ -25,6 +25,9 @@ REFUSED = {
     ("ollama_generate", "assistant-phase"): "takes one prompt, and no conversation",
     ("ollama_generate", "multi-turn"): "takes one prompt, and no conversation",
     ("ollama_generate", "compact-response"): "takes one prompt, and no conversation",
+    ("ollama_generate", "websocket-compact-new-chain"): "takes one prompt, and no conversation",
+    ("ollama_generate", "websocket-continuation"): "takes one prompt, and no conversation",
+    ("ollama_generate", "websocket-generate-false"): "takes one prompt, and no conversation",
 }
 """Dialect and case -> why an endpoint for one text cannot be asked at all."""
 

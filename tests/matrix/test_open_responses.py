@@ -1,8 +1,8 @@
 """The cases of Open Responses over an upstream of each dialect, against the schema that it publishes.
 
 Source: `src/lib/compliance-tests.ts` of `openresponses/openresponses` (92c12d96, July 2026), by the ids of its cases.
-The published suite itself runs with `make compliance`. Its cases over WebSocket are not here; nor is
-`response-output-phase-schema`, which sends nothing.
+The published suite itself runs with `make compliance`. Its cases over WebSocket are in `test_web_socket.py`;
+`response-output-phase-schema` sends nothing.
 """
 
 from __future__ import annotations
