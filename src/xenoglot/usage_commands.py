@@ -234,7 +234,7 @@ def _show_bodies(rows: Sequence[CaptureRow], say: Callable[[str], None]) -> None
     """Print captured bodies; characters that could control a terminal are replaced."""
     if not rows:
         say("\nno captured bodies: the request was not chosen, or they have expired")
-    for row in sorted(rows, key=lambda row: bodies.PARTS.index(row.part)):
+    for row in sorted(rows, key=lambda row: (*bodies.PARTS, bodies.DETAILS).index(row.part)):
         try:
             body = bodies.decompressed(row.body).decode("utf-8", "replace")
         except StoreError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, Administered
+from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, VIEWER, Administered
 from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.testing import Upstream, answers
 
@@ -126,3 +126,20 @@ def event_of(lines: Iterator[str]) -> tuple[str, JSONObject]:
             break
     assert found["event"] == "request"
     return found["id"], json.loads(found["data"])
+
+
+def test_a_captured_body_is_text() -> None:
+    with (
+        Upstream(*answers("chat", text="Hi").rules()) as server,
+        Administered(server, environ=SECRETS, keys=KEYS, ledger={}, capture={"share": 1.0, "max_bytes": 40}) as running,
+    ):
+        sent = running.generate("m", path="/v1/messages", max_tokens=9, top_k=3)
+        place = f"/requests/{sent.headers['x-request-id']}/capture"
+        body = running.admin("GET", f"{place}/client_request", key=VIEWER).json()
+        details = running.admin("GET", f"{place}/details").json()
+        missing = running.admin("GET", f"{place}/other")
+    assert body["text"] == sent.request.content.decode()[:40]
+    assert (body["media"], body["truncated"]) == ("application/json", True)
+    assert [loss["what"] for loss in json.loads(details["text"])["losses"]] == ["top_k"]
+    assert details["truncated"] is False
+    assert missing.status_code == 404

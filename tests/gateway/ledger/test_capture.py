@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 
 from tests.gateway.cache.test_answer_cache import post
@@ -18,7 +19,7 @@ from xenoglot.gateway.ledger.capture import MOST_HELD, Capture, CapturedBody, Ca
 from xenoglot.gateway.ledger.capture_rows import BodyRedactor
 from xenoglot.model.failure import Failure
 from xenoglot.store.ledger import bodies
-from xenoglot.store.ledger.bodies import decompressed
+from xenoglot.store.ledger.bodies import CaptureDetails, decompressed
 from xenoglot.store.sqlite import SQLite
 from xenoglot.testing import ScriptRule, Upstream, answers, refusal
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}
 BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "user": "ada"}
+ALL = (*bodies.PARTS, bodies.DETAILS)
 KEY = "sk-upstream-0123456789-abcdefghij"
 
 
@@ -64,7 +66,7 @@ def test_the_four_bodies(tmp_path: Path, dialect: str, *, stream: bool) -> None:
     with Upstream(*answers("chat", text=("Hel", "lo")).rules()) as upstream:
         ((_, found),) = served(tmp_path, upstream, [(dialect, {"stream": stream})], share=1.0)
         (received,) = upstream.requests
-    assert list(found) == sorted(bodies.PARTS)
+    assert list(found) == sorted(ALL)
     assert json.loads(found["client_request"][1])["user"] == "ada"
     assert found["upstream_request"] == ("application/json", received.body.decode())
     media = "text/event-stream" if stream else "application/json"
@@ -76,11 +78,28 @@ def test_the_four_bodies(tmp_path: Path, dialect: str, *, stream: bool) -> None:
         assert "[DONE]" in found["upstream_response"][1]
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_details_have_losses_tries_and_times(tmp_path: Path, *, stream: bool) -> None:
+    failure = Failure(kind="overloaded", message="no")
+    hello = answers("chat", text=("Hel", "lo")).rules()
+    with Upstream(ScriptRule(steps=refusal("chat", failure), times=1), *hello) as upstream:
+        ((_, found),) = served(tmp_path, upstream, [("messages", {"top_k": 3, "stream": stream})], share=1.0)
+    details = msgspec.json.decode(found[bodies.DETAILS][1], type=CaptureDetails)
+    assert [(loss.where, loss.what) for loss in details.losses] == [("$", "user"), ("$.sampling", "top_k")]
+    assert [one.partition(":")[0] for one in details.failed_tries] == ["up/m"]
+    assert len(details.tries) == 2
+    last = details.tries[-1]
+    times = (0.0, details.tries[0].sent, last.sent, last.head, last.first, last.last)
+    assert None not in times
+    assert list(times) == sorted(cast("list[float]", times))
+    assert cast("float", last.head) <= cast("float", details.answered) <= details.ended
+
+
 def test_bodies_are_bounded_and_say_so(tmp_path: Path) -> None:
     with Upstream(*answers("chat", text=("Hel", "lo")).rules()) as upstream:
         ((_, found),) = served(tmp_path, upstream, [("chat", {"stream": True})], share=1.0, max_bytes=16)
-    assert {len(text) for _, text in found.values()} == {16}
-    assert all(media.endswith("; truncated=true") for media, _ in found.values())
+    assert {len(found[part][1]) for part in bodies.PARTS} == {16}
+    assert all(found[part][0].endswith("; truncated=true") for part in bodies.PARTS)
 
 
 def test_secrets_and_fields_are_redacted(tmp_path: Path) -> None:
@@ -97,7 +116,7 @@ def test_what_is_chosen(tmp_path: Path) -> None:
     requests: list[tuple[str, JSONObject]] = [("chat", {"model": name}) for name in ("gpt-5", "claude-5")]
     with Upstream(*answers("chat", text="Hello").rules()) as upstream:
         found = served(tmp_path, upstream, requests, models=["gpt-*"])
-    assert [sorted(parts) for _, parts in found] == [sorted(bodies.PARTS), []]
+    assert [sorted(parts) for _, parts in found] == [sorted(ALL), []]
 
 
 def test_failures_are_captured(tmp_path: Path) -> None:
@@ -120,7 +139,7 @@ def test_bodies_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr("sys.argv", ["xenoglot"])
     assert main(["requests", "show", name, "--bodies", "--config", str(config)]) in (0, None)
     printed = capsys.readouterr().out
-    places = [printed.index(f"\n{part} (") for part in bodies.PARTS]
+    places = [printed.index(f"\n{part} (") for part in ALL]
     assert places == sorted(places)
     assert '"user": "ada"' in printed
     assert "\x1b" not in printed
@@ -150,6 +169,7 @@ class Record:
 
     def __init__(self, model: str = "m", tenant: str | None = None, key: str | None = None) -> None:
         self.model = model
+        self.clock = lambda: 0.0
         self.client = type("Client", (), {"tenant": tenant, "key": key, "name": None})
 
 

@@ -1,10 +1,10 @@
-"""`/admin/v1/requests`: requests of the ledger, one by one, page by page, or as they end."""
+"""`/admin/v1/requests`: requests of the ledger, one by one, page by page, or as they end; and their captures."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -23,10 +23,11 @@ from xenoglot.gateway.admin.route import (
 )
 from xenoglot.gateway.admin.usage import moment
 from xenoglot.model.failure import Failure
-from xenoglot.store.ledger import queries
+from xenoglot.store.ledger import bodies, queries
 from xenoglot.store.ledger.queries import CapturePart, RequestFilter
 from xenoglot.store.ledger.rows import RequestRow
 from xenoglot.store.ledger.tail import POLL_SECONDS, RequestTail
+from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -78,6 +79,18 @@ class RequestDetails(Struct, frozen=True, kw_only=True):
     capture: list[CapturePart]
 
 
+class CapturedBody(Struct, frozen=True, kw_only=True):
+    """A captured body of a request as text, redacted; `truncated` if it is only the beginning."""
+
+    object: Literal["captured_body"] = "captured_body"
+    request: str
+    part: str
+    media: str
+    truncated: bool
+    text: str
+    expires: float
+
+
 class RequestRoutes:
     """Routes for the requests of the ledger."""
 
@@ -104,6 +117,13 @@ class RequestRoutes:
                 handler=self.request,
                 summary="Return one request, its losses by kind, and what was captured of it.",
                 returns=RequestDetails,
+            ),
+            AdminRoute(
+                method="GET",
+                path="/requests/{id}/capture/{part}",
+                handler=self.body,
+                summary="Return a captured body of a request, or its details: losses, tries and times.",
+                returns=CapturedBody,
             ),
         )
 
@@ -158,6 +178,30 @@ class RequestRoutes:
         kinds = (one.partition(":") for one in (row.loss_kinds or "").split(",") if one)
         losses = {kind: int(count) for kind, _, count in kinds}
         return RequestDetails(request=row, loss_kinds=losses, capture=await self._services.read(queries.captured(name)))
+
+    async def body(self, request: AdminRequest) -> AdminResult:
+        """Return a captured body.
+
+        Raises:
+            FailureError: it does not exist, the ledger is off, or the store cannot be used.
+        """
+        await self._services.recorded()
+        name, part = request.variables["id"], request.variables["part"]
+        row = await self._services.read(bodies.captured_body(name, part))
+        if row is None:
+            raise not_found("captured body", f"{name}/{part}")
+        try:
+            text = await asyncio.to_thread(lambda: bodies.decompressed(row.body).decode("utf-8", "replace"))
+        except StoreError as error:
+            raise FailureError(Failure(kind="internal", message=str(error))) from None
+        return CapturedBody(
+            request=name,
+            part=part,
+            media=row.media.removesuffix(bodies.TRUNCATED),
+            truncated=row.media.endswith(bodies.TRUNCATED),
+            text=text,
+            expires=row.expires,
+        )
 
     async def _follow(self, tail: RequestTail) -> AsyncGenerator[bytes]:
         """Yield an event for each request that ends, until the gateway stops."""

@@ -9,11 +9,14 @@
 
 A stream is kept only at its beginning, up to the bound: nothing waits for a body to be complete. Bodies are kept until
 the ledger's writer has written them; if those of all requests become too many, further requests are not captured.
+The times of each try are noted too: when it was sent, when its response began, and its first and last bytes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from xenoglot.codec.glob import matches
 from xenoglot.gateway.http.application import ExchangeWrapper
@@ -54,13 +57,30 @@ class CapturedBody:
         return len(kept)
 
 
-class Capture:
-    """The bodies of one request by their parts; `expires` is when they are deleted, in Unix seconds."""
+class CapturedTry(Struct):
+    """When a call of an upstream was sent, its response began, and the first and last bytes came; `None` if never."""
 
-    def __init__(self, captures: Captures, limit: int) -> None:
+    sent: float
+    head: float | None = None
+    first: float | None = None
+    last: float | None = None
+
+    def received(self, now: float) -> None:
+        """Note that bytes come now."""
+        self.last = now
+        if self.first is None:
+            self.first = now
+
+
+class Capture:
+    """The bodies of one request by their parts, and its tries; `clock` is that of the request."""
+
+    def __init__(self, captures: Captures, limit: int, clock: Callable[[], float]) -> None:
         self.bodies: dict[str, CapturedBody] = {}
+        self.tries: list[CapturedTry] = []
         self._captures = captures
         self._limit = limit
+        self._clock = clock
         self._held = 0
 
     def begin(self, part: str, media: str) -> Callable[[bytes], None]:
@@ -76,12 +96,21 @@ class Capture:
 
     def upstream_request(self, data: bytes) -> None:
         """Note what is sent to an upstream."""
+        self.tries.append(CapturedTry(self._clock()))
         self.begin("upstream_request", JSON)(data)
         self.bodies.pop("upstream_response", None)  # of the try before
 
     def upstream_response(self, media: str) -> Callable[[bytes], None]:
         """Begin what the upstream answers."""
-        return self.begin("upstream_response", media)
+        add, clock = self.begin("upstream_response", media), self._clock
+        one = self.tries[-1]
+        one.head = clock()
+
+        def note(data: bytes) -> None:
+            one.received(clock())
+            add(data)
+
+        return note
 
     def __del__(self) -> None:
         """Release the bytes, however the request ended."""
@@ -113,7 +142,7 @@ class Captures:
         share = self.settings.share
         if share is not None and self._draw() >= share:
             return exchange
-        capture = record.capture = Capture(self, self.settings.max_bytes)
+        capture = record.capture = Capture(self, self.settings.max_bytes, record.clock)
         capture.begin("client_request", JSON)(body)
         return CapturedExchange(exchange, capture)
 

@@ -1,4 +1,4 @@
-"""Makes rows of captures: secrets and chosen fields redacted, compressed.
+"""Makes rows of captures: secrets and chosen fields redacted, compressed; and a row with losses, tries and times.
 
 Redaction works on bytes, so that it is the same for JSON, for streams, and for bodies that are cut: the value of a
 field is replaced everywhere its name is a key. A value that is cut is replaced to the end of the body.
@@ -7,16 +7,21 @@ field is replaced everywhere its name is a key. A value that is cut is replaced 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.backends.redaction import MASK
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.gateway.ledger.capture import JSON
+from xenoglot.gateway.observability.request_log import MOST_LOSSES
 from xenoglot.hooks.redact import SECRETS
-from xenoglot.store.ledger.bodies import CaptureRow, compressed
+from xenoglot.store.ledger.bodies import DETAILS, TRUNCATED, CaptureDetails, CaptureRow, TryTimes, compressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.gateway.ledger.capture import Capture
+    from xenoglot.gateway.observability.request_log import RequestLog
 
 ALWAYS: Final = ("authorization", "api_key", "apikey", "api-key", "access_token", "password", "client_secret")
 """Fields that are always redacted."""
@@ -64,15 +69,39 @@ def _value_end(data: bytes, start: int) -> int:
     return len(data)
 
 
-def capture_rows(request: str, capture: Capture, redact: BodyRedactor, expires: float) -> list[CaptureRow]:
-    """Return the rows of what was captured of a request."""
-    return [
+def capture_rows(
+    record: RequestLog, capture: Capture, ended: float, redact: BodyRedactor, expires: float
+) -> list[CaptureRow]:
+    """Return the rows of what was captured of a request, which `ended` at this time of its clock."""
+    details = encode_json(capture_details(record, capture, ended))
+    rows = [
         CaptureRow(
-            request=request,
+            request=record.request_id,
             part=part,
-            media=f"{body.media}; truncated=true" if body.truncated else body.media,
+            media=body.media + TRUNCATED if body.truncated else body.media,
             body=compressed(redact(b"".join(body.pieces))),
             expires=expires,
         )
         for part, body in capture.bodies.items()
     ]
+    body = compressed(redact(details))
+    return [*rows, CaptureRow(request=record.request_id, part=DETAILS, media=JSON, body=body, expires=expires)]
+
+
+def capture_details(record: RequestLog, capture: Capture, ended: float) -> CaptureDetails:
+    """Return the losses of a request, its tries and its times, in milliseconds after it came."""
+
+    def after(moment: float | None) -> float | None:
+        return None if moment is None else round((moment - record.started) * 1000.0, 3)
+
+    return CaptureDetails(
+        losses=tuple(islice(record.losses, MOST_LOSSES)),
+        failed_tries=tuple(record.failed_tries or ()),
+        tries=tuple(
+            TryTimes(sent=after(one.sent) or 0.0, head=after(one.head), first=after(one.first), last=after(one.last))
+            for one in capture.tries
+        ),
+        answered=after(record.answered),
+        first_token=after(record.first_token),
+        ended=after(ended) or 0.0,
+    )

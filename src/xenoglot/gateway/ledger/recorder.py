@@ -203,9 +203,9 @@ class RequestRecorder:
         return await asyncio.to_thread(
             lambda: [
                 row
-                for record, _, now in captured
+                for record, ended, now in captured
                 for row in capture_rows(
-                    record.request_id, cast("Capture", record.capture), redact, now + self.capture_seconds
+                    record, cast("Capture", record.capture), ended, redact, now + self.capture_seconds
                 )
             ]
         )

@@ -1,4 +1,4 @@
-"""Captured bodies in the store: compressed by Zstandard, or by zlib if Zstandard is not available.
+"""Captured bodies in the store, and details of their requests: compressed by Zstandard, or by zlib without it.
 
 Which it was is seen at the first bytes (RFC 8878 section 3.1.1, RFC 1950 section 2.2), so that stores can be shared.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from msgspec import Struct
 
+from xenoglot.codec.loss import Loss
 from xenoglot.store.queries import Statement
 from xenoglot.store.records import StoreError
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 PARTS: Final = ("client_request", "upstream_request", "upstream_response", "client_response")
 """The bodies of a request, in the order in which they pass."""
+DETAILS: Final = "details"
+"""The part with what else was captured of a request, as JSON (`CaptureDetails`)."""
+TRUNCATED: Final = "; truncated=true"
+"""The end of the media type of a body of which only the beginning was captured."""
 MOST: Final = 256 * 1024 * 1024
 """Bytes of a body when it is decompressed."""
 
@@ -56,6 +61,29 @@ class CaptureRow(Struct, frozen=True, kw_only=True):
     media: str
     body: bytes
     expires: float
+
+
+class TryTimes(Struct, frozen=True, kw_only=True):
+    """A call of an upstream, in milliseconds after the request came: when it was sent, and what came back when."""
+
+    sent: float
+    head: float | None
+    """When the head of the response came."""
+    first: float | None
+    last: float | None
+
+
+class CaptureDetails(Struct, frozen=True, kw_only=True):
+    """The losses, tries and times of a request, in milliseconds after it came."""
+
+    losses: tuple[Loss, ...] = ()
+    failed_tries: tuple[str, ...] = ()
+    """Why tries failed, each as `upstream/model: reason`."""
+    tries: tuple[TryTimes, ...] = ()
+    answered: float | None = None
+    """When the response to the client began."""
+    first_token: float | None = None
+    ended: float = 0.0
 
 
 def compressed(data: bytes) -> bytes:
@@ -96,6 +124,17 @@ def captured_bodies(request: str) -> Steps[list[CaptureRow]]:
         "SELECT request, part, media, body, expires FROM capture WHERE request = $1 ORDER BY part", (request,)
     )
     return [CaptureRow(request=row[0], part=row[1], media=row[2], body=bytes(row[3]), expires=row[4]) for row in rows]
+
+
+def captured_body(request: str, part: str) -> Steps[CaptureRow | None]:
+    """Return one captured body of a request; `None` if there is none."""
+    rows = yield Statement(
+        "SELECT request, part, media, body, expires FROM capture WHERE request = $1 AND part = $2", (request, part)
+    )
+    return next(
+        (CaptureRow(request=row[0], part=row[1], media=row[2], body=bytes(row[3]), expires=row[4]) for row in rows),
+        None,
+    )
 
 
 def prune_captures(now: float, most: int) -> Steps[int]:
