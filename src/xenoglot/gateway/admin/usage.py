@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from math import ceil
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
@@ -90,6 +91,29 @@ class UsageReport(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     next: str | None
 
 
+class DurationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
+    """Of which period durations are."""
+
+    from_: str = "24h"
+    to: str | None = None
+
+
+class Percentiles(Struct, frozen=True, kw_only=True):
+    """Durations in milliseconds: half of the requests took at most `p50`, 99 of 100 at most `p99`."""
+
+    p50: float | None
+    p99: float | None
+
+
+class DurationReport(Struct, frozen=True, kw_only=True):
+    """How long the newest requests of a period took, to the first byte of the answer and in all."""
+
+    object: Literal["durations"] = "durations"
+    requests: int
+    first_byte: Percentiles
+    total: Percentiles
+
+
 class UsageRoutes(Struct, frozen=True):
     """Routes for reports of usage."""
 
@@ -107,6 +131,29 @@ class UsageRoutes(Struct, frozen=True):
                 returns=UsageReport,
                 media_types=(CSV,),
             ),
+            AdminRoute(
+                method="GET",
+                path="/durations",
+                handler=self.durations,
+                summary="Return how long the newest requests of a period took: median and 99th percentile.",
+                query=DurationQuery,
+                returns=DurationReport,
+            ),
+        )
+
+    async def durations(self, request: AdminRequest) -> AdminResult:
+        """Return how long the newest requests of a period took.
+
+        Raises:
+            FailureError: the ledger is off, or the store cannot be used.
+            WireError: a parameter is invalid.
+        """
+        query, services = request.query(DurationQuery), self.services
+        await services.recorded()
+        rows = await services.read(queries.durations(*period(query.from_, query.to, services.now())))
+        first = [row[0] for row in rows if row[0] is not None]
+        return DurationReport(
+            requests=len(rows), first_byte=_percentiles(first), total=_percentiles([row[1] for row in rows])
         )
 
     async def usage(self, request: AdminRequest) -> AdminResult:
@@ -141,6 +188,13 @@ class UsageRoutes(Struct, frozen=True):
         following = encode_cursor((float(first + query.limit),)) if more else None
         data = msgspec.convert(sums, list[UsageSum])
         return UsageReport(from_=which.since, to=end, by=by, data=data, has_more=more, next=following)
+
+
+def _percentiles(values: Sequence[float]) -> Percentiles:
+    """Return the nearest ranks (https://en.wikipedia.org/wiki/Percentile#The_nearest-rank_method)."""
+    ordered = sorted(values)
+    found = [ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None for share in (0.5, 0.99)]
+    return Percentiles(p50=found[0], p99=found[1])
 
 
 def period(begin: str, end: str | None, now: float) -> tuple[float, float]:

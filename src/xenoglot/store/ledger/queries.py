@@ -103,6 +103,8 @@ def known(names: Sequence[str]) -> Steps[set[str]]:
 EXPECTED: Final = f"{', '.join(GROUPS)}, {TAG}NAME"
 
 
+MOST_TIMED: Final = 10_000
+"""Requests whose durations are read."""
 
 
 def is_group(name: str) -> bool:
@@ -269,6 +271,15 @@ def request(name: str) -> Steps[RequestRow | None]:
     """Return the request with this id; `None` if there is none."""
     rows = yield Statement(f"SELECT {', '.join(COLUMNS)} FROM request WHERE id = $1", (name,))  # noqa: S608  as above
     return _request(rows[0]) if rows else None
+
+
+def durations(since: float, until: float) -> Steps[list[tuple[float | None, float]]]:
+    """Return the milliseconds to the first byte and in all of the newest requests of a period, `MOST_TIMED` at most."""
+    rows = yield Statement(
+        "SELECT ttfb_ms, total_ms FROM request WHERE at >= $1 AND at < $2 ORDER BY at DESC LIMIT $3",
+        (since, until, MOST_TIMED),
+    )
+    return [(row[0], float(row[1])) for row in rows]
 
 
 def prune(before: float, sums_before: float, most: int) -> Steps[int]:
