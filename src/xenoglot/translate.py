@@ -137,13 +137,21 @@ def stream_translator(
 
 
 @overload
-def translate(data: bytes, source: str, target: str, losses: Losses | None = None) -> bytes: ...
+def translate(
+    data: bytes, source: str, target: str, losses: Losses | None = None, server: Target | None = None
+) -> bytes: ...
 @overload
-def translate(data: Mapping[str, JSON], source: str, target: str, losses: Losses | None = None) -> JSONObject: ...
+def translate(
+    data: Mapping[str, JSON], source: str, target: str, losses: Losses | None = None, server: Target | None = None
+) -> JSONObject: ...
 
 
 def translate(
-    data: bytes | Mapping[str, JSON], source: str, target: str, losses: Losses | None = None
+    data: bytes | Mapping[str, JSON],
+    source: str,
+    target: str,
+    losses: Losses | None = None,
+    server: Target | None = None,
 ) -> bytes | JSONObject:
     """Return a request, a response, an error or a whole event stream of one dialect, translated to another.
 
@@ -152,6 +160,7 @@ def translate(
         source: The dialect of `data`: `"chat"`, `"responses"`, `"messages"`, `"gemini"`, ...
         target: The dialect to translate to.
         losses: Collects what could not be translated. `None` discards it.
+        server: What the server that will get a request supports. `None` is all of its dialect.
 
     Returns:
         Bytes for bytes, a dict for a dict.
@@ -169,10 +178,10 @@ def translate(
         [{'role': 'user', 'parts': [{'text': 'Hi'}]}]
     """
     if isinstance(data, bytes):
-        return b"".join(through((data,), Translator(source, target, _collector(losses))))
+        return b"".join(through((data,), Translator(source, target, _collector(losses), server)))
     if not isinstance(data, Mapping):
         raise WireError("$", f"found a `{type(data).__name__}`; expected bytes or a dict")
-    return _translate_request(dict(data), canonical(source), canonical(target), _collector(losses))
+    return _translate_request(dict(data), canonical(source), canonical(target), _collector(losses), server or Target())
 
 
 class Translator:
@@ -183,9 +192,10 @@ class Translator:
 
     __slots__ = ("_chosen", "_head", "_is_stream", "_stages")
 
-    def __init__(self, source: str, target: str, losses: Losses) -> None:
+    def __init__(self, source: str, target: str, losses: Losses, server: Target | None = None) -> None:
         source, target = canonical(source), canonical(target)
-        self._stages = (stream_translator(source, target, losses), _Document(source, target, losses))
+        document = _Document(source, target, losses, server or Target())
+        self._stages = (stream_translator(source, target, losses), document)
         self._is_stream = _lines_follow if get(source).framing is JSON_LINES else _names_a_field
         self._chosen: Stage[bytes, bytes] | None = None
         self._head = b""
@@ -231,10 +241,11 @@ def _lines_follow(head: bytes) -> bool | None:
 class _Document:
     """A stage for what is one JSON value: all of it is read before anything is written."""
 
-    def __init__(self, source: str, target: str, losses: Losses) -> None:
+    def __init__(self, source: str, target: str, losses: Losses, server: Target) -> None:
         self._source = source
         self._target = target
         self._losses = losses
+        self._server = server
         self._pieces: list[bytes] = []
 
     def feed(self, chunk: bytes, /) -> Sequence[bytes]:
@@ -245,10 +256,11 @@ class _Document:
         data = b"".join(self._pieces)
         if not data.startswith((b"{", b"[")):
             raise WireError("$", "neither a JSON object nor an event stream" if data else "nothing was given")
-        return (encode_json(_translate_request(decode_json(data), self._source, self._target, self._losses)),)
+        made = _translate_request(decode_json(data), self._source, self._target, self._losses, self._server)
+        return (encode_json(made),)
 
 
-def _translate_request(body: JSON, source: str, target: str, losses: Losses) -> JSONObject:
+def _translate_request(body: JSON, source: str, target: str, losses: Losses, server: Target) -> JSONObject:
     """Return what `body` is, in the other dialect."""
     reader, writer = get(source), get(target)
     try:
@@ -256,7 +268,7 @@ def _translate_request(body: JSON, source: str, target: str, losses: Losses) -> 
     except WireError as error:
         no_request = error
     else:
-        return _encode(request, target, losses, Target())
+        return _encode(request, target, losses, server)
     if isinstance(body, dict) and not is_placeholder(body.get("error")):
         return writer.encode_error(reader.decode_error(_UNTOLD, body))[1]
     try:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, FailureError, WireError
-from xenoglot.gateway.admin.route import AdminRequest, AdminRoute
+from xenoglot.gateway.admin.route import AdminRequest, AdminRoute, decoded
 from xenoglot.gateway.admin.services import AdminServices
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSONObject
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 class TranslationRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
     """What to translate: the JSON `body` of a request, response or error, or the text of an event `stream`.
 
-    Which of them a body is, is detected.
+    Which of them a body is, is detected. `target` has facts about the server that gets a request, as a configuration
+    file has them for an upstream.
     """
 
     from_: str
     to: str
     body: JSONObject | None = None
     stream: str | None = None
+    target: JSONObject = field(default_factory=dict)
 
 
 class Translation(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -76,9 +79,9 @@ class TranslationRoutes(Struct, frozen=True):
         if (asked.body is None) == (asked.stream is None):
             raise WireError("$.body", "expected either `body` or `stream`")
         data = encode_json(asked.body) if asked.stream is None else asked.stream.encode()
-        losses = Losses()
+        losses, server = Losses(), _facts(asked.target)
         try:
-            made = await offload(len(data), lambda: translate(data, source, target, losses))
+            made = await offload(len(data), lambda: translate(data, source, target, losses, server))
         except WireError as error:
             part = "$.body" if asked.stream is None else "$.stream"
             raise WireError(part + error.path.removeprefix("$"), error.problem) from None
@@ -104,3 +107,18 @@ def _dialect(path: str, name: str) -> str:
         return get(name).name
     except ConfigurationError as error:
         raise refused(path, str(error)) from None
+
+
+def _facts(target: JSONObject) -> Target:
+    """Return the facts about a server.
+
+    Raises:
+        WireError: one of them is unknown, or invalid; the error has the path.
+    """
+    unknown = next((name for name in target if name not in Target.__struct_fields__), None)
+    if unknown is not None:
+        raise WireError(f"$.target.{unknown}", "unknown field; remove it")
+    try:
+        return decoded(target, Target)
+    except WireError as error:
+        raise WireError("$.target" + error.path.removeprefix("$"), error.problem) from None
