@@ -162,6 +162,7 @@ MIGRATIONS: Final = (
     tables.KEY_TABLES,
     tables.BUDGET_TABLES,
     tables.LIMIT_TABLES,
+    tables.CONSOLE_TABLES,
     ("CREATE INDEX file_unfinished ON file (id) WHERE ready = 0",),
     tables.TENANT_TABLES,
     tables.SEARCH_INDEXES,

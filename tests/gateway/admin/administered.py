@@ -26,6 +26,11 @@ class Administered(DialectGateway):
         sent = {} if body is None else {"json": body}
         return httpx2.request(method, f"{self.url}/admin/v1{path}", headers=headers, timeout=TIMEOUT, **sent)
 
+    def post(self, path: str, body: JSON) -> httpx2.Response:
+        """Return the answer to a client's request."""
+        headers = {"authorization": f"Bearer {CLIENT}"}
+        return httpx2.post(f"{self.url}{path}", json=body, headers=headers, timeout=TIMEOUT)
+
     def generate(self, model: str = "m", path: str = "/v1/chat/completions", **more: JSON) -> httpx2.Response:
         """Return the answer of a model."""
         body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **more}

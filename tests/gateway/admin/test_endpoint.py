@@ -15,6 +15,7 @@ from xenoglot.testing import Upstream, answers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.gateway.running_gateway import AccessLines
     from xenoglot.model.json import JSON
 
 
@@ -58,6 +59,21 @@ def test_who_may_what(administered: Administered, key: str | None, method: str, 
         assert answer.headers["allow"] == "GET, HEAD"
     if status in (200, 405):
         assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("key", "method", "named"),
+    [
+        pytest.param(VIEWER, "POST", True, id="viewer"),
+        pytest.param(CLIENT, "GET", True, id="client"),
+        pytest.param("wrong", "GET", False, id="wrong-key"),
+    ],
+)
+def test_a_refusal_by_role_is_logged_with_the_key(
+    administered: Administered, access_lines: AccessLines, key: str, method: str, *, named: bool
+) -> None:
+    assert administered.admin(method, "/usage", key=key).status_code == (403 if named else 401)
+    assert ("key" in access_lines.next()) is named
 
 
 def test_usage_is_summed_filtered_and_paged(administered: Administered) -> None:

@@ -127,6 +127,13 @@ def test_a_request_is_translated_and_its_losses_are_named(administered: Administ
     ]
 
 
+def test_a_request_is_translated_for_a_server_with_facts(administered: Administered) -> None:
+    facts = {"max_tokens_field": "max_completion_tokens", "lacks": ["seed"]}
+    found = translated(administered, **{"from": "chat", "to": "chat", "body": CHAT, "target": facts}).json()
+    assert (found["body"]["max_completion_tokens"], "seed" in found["body"]) == (9, False)
+    assert [(loss["what"], loss["how"]) for loss in found["losses"]] == [("seed", "dropped")]
+
+
 def test_a_stream_is_translated(administered: Administered) -> None:
     stream = (
         'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -144,6 +151,12 @@ def test_a_stream_is_translated(administered: Administered) -> None:
         pytest.param({"from": "chat", "body": CHAT}, "to", id="missing"),
         pytest.param({"from": "chat", "to": "messages", "body": {"messages": 3}}, "body", id="no-request"),
         pytest.param({"from": "chat", "to": "messages", "body": CHAT, "x": 1}, "x", id="unknown-field"),
+        pytest.param(
+            {"from": "chat", "to": "messages", "body": CHAT, "target": {"lack": []}}, "target", id="unknown-fact"
+        ),
+        pytest.param(
+            {"from": "chat", "to": "messages", "body": CHAT, "target": {"lacks": 3}}, "target", id="invalid-fact"
+        ),
     ],
 )
 def test_a_translation_that_is_invalid(administered: Administered, body: JSONObject, param: str) -> None:

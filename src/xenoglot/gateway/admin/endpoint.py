@@ -19,7 +19,7 @@ from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, VERSION
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from xenoglot.gateway.admin.route import AdminResult
     from xenoglot.gateway.endpoint.request_context import BodyReader, RequestContext
@@ -57,8 +57,7 @@ class AdminEndpoint:
         """
         ctx.dialect, ctx.record.dialect = self._dialect, None
         path = ctx.exchange.path
-        segments = _segments(path if path.startswith((ADMIN, VERSION)) else VERSION + path)
-        found, variables = self._find(segments)
+        found, variables = self.find(path if path.startswith((ADMIN, VERSION)) else VERSION + path)
         if not found:
             message = f"nothing is served at `{for_log(ctx.exchange.path)}`; /openapi.json lists what is"
             raise FailureError(Failure(kind="not_found", message=message))
@@ -71,14 +70,12 @@ class AdminEndpoint:
             await fail(ctx, failure, status=METHOD_NOT_ALLOWED, more=[("allow", allowed), NO_STORE])
             return
         ctx.record.route = route.full_path
-        parameters: dict[str, list[str]] = {}
-        for name, given in parse_qsl(ctx.exchange.query, keep_blank_values=True):
-            parameters.setdefault(name.removesuffix("[]"), []).append(given)
         value = None
         if route.takes is not None and (data := await self._bodies.read(ctx.exchange)):
             value = await self._bodies.json(data)
             if not isinstance(value, dict):
                 raise WireError("$", "expected an object")
+        parameters = query_parameters(ctx.exchange.query)
         request = AdminRequest(ctx=ctx, route=route, variables=variables, parameters=parameters, value=value)
         request.query(route.query)
         await _answer(ctx, route, await route.handler(request))
@@ -89,8 +86,9 @@ class AdminEndpoint:
             self._document = await asyncio.to_thread(lambda: encode_json(openapi_document(self._rows, self.routes)))
         await send(ctx, 200, self._document, media_type="application/json")
 
-    def _find(self, segments: tuple[str, ...]) -> tuple[dict[str, AdminRoute], dict[str, str]]:
+    def find(self, path: str) -> tuple[Mapping[str, AdminRoute], Mapping[str, str]]:
         """Return the routes at a path by method, and its variables; a path without variables comes first."""
+        segments = _segments(path)
         if (exact := self._exact.get(segments)) is not None:
             return exact, {}
         for template, routes in self._templates.items():
@@ -98,6 +96,14 @@ class AdminEndpoint:
             if len(template) == len(segments) and all(name == part or _is_variable(name) for name, part in pairs):
                 return routes, {name[1:-1]: unquote(part) for name, part in pairs if _is_variable(name)}
         return {}, {}
+
+
+def query_parameters(query: str) -> dict[str, list[str]]:
+    """Return the values of each parameter in a query; `name[]` is another way to write `name`."""
+    parameters: dict[str, list[str]] = {}
+    for name, given in parse_qsl(query, keep_blank_values=True):
+        parameters.setdefault(name.removesuffix("[]"), []).append(given)
+    return parameters
 
 
 async def _answer(ctx: RequestContext, route: AdminRoute, result: AdminResult) -> None:

@@ -56,11 +56,16 @@ def requested_host(headers: Sequence[tuple[str, str]]) -> str | None:
 
 
 def check_origin(headers: Sequence[tuple[str, str]], server: ServerSettings) -> Rejection | None:
-    """Refuse what a page of a foreign origin made a browser send."""
+    """Refuse what a page of a foreign origin made a browser send; pages of the console are not foreign."""
     for name, value in headers:
-        if name == "origin" and value not in server.allowed_origins:
+        if name == "origin" and value not in server.allowed_origins and not _is_own(value, headers, server):
             return _forbidden("pages of this origin may not use the gateway; `allowed_origins` says which may")
     return None
+
+
+def _is_own(origin: str, headers: Sequence[tuple[str, str]], server: ServerSettings) -> bool:
+    """Whether a page of this gateway sent the request: the only pages that it has are those of the console."""
+    return server.console is not False and origin.partition("://")[2] == requested_host(headers)
 
 
 def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Rejection | None:

@@ -71,6 +71,9 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     """Origins (`https://app.example`) whose pages a browser may let ask."""
     metrics: bool | None = None
     """Whether `/metrics` is served; by default only if no other machine can reach it (S17)."""
+    console: bool | None = None
+    """Whether `/console` is served; by default to administrators, and where no key is needed and only this machine can
+    reach the gateway."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     """How many processes answer."""
     watch: bool = False

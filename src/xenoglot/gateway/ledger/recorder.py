@@ -253,7 +253,7 @@ class RequestRecorder:
 
 
 def _administers(record: RequestLog) -> bool:
-    return record.route is not None and record.route.startswith("/admin/")
+    return record.route is not None and record.route.startswith(("/admin/", "/console"))
 
 
 def _nothing() -> Steps[int]:

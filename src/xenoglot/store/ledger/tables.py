@@ -238,6 +238,18 @@ LIMIT_TABLES: Final = (
 )
 """Statements for the windows of limits that one gateway counts, so that they survive its restart."""
 
+CONSOLE_TABLES: Final = (
+    """
+    CREATE TABLE console_session (
+        digest TEXT NOT NULL PRIMARY KEY,
+        key_digest TEXT NOT NULL,
+        expires DOUBLE PRECISION NOT NULL
+    )
+    """,
+    "CREATE INDEX console_session_expires ON console_session (expires)",
+)
+"""Statements for the sessions of the console; `digest` is the SHA-256 of the cookie, `key_digest` of the API key."""
+
 TENANT_TABLES: Final = (
     """
     CREATE TABLE tenant_models (

@@ -1,0 +1,1 @@
+"""The web console at `/console`. Imported at the first visit, not at the start."""
