@@ -1,0 +1,1 @@
+"""Pages of the console that work without the ledger, and those about the gateway itself."""
