@@ -1,0 +1,1 @@
+"""The page Fidelity: what becomes of each feature between every two dialects, shown by examples."""
