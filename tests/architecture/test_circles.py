@@ -17,6 +17,7 @@ LAYERS = {
     "xenoglot.gateway": (
         "process",
         "app",
+        "console",
         "admin",
         "api",
         "batches",

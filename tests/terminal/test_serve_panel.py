@@ -55,6 +55,7 @@ def test_the_embedded_model_greets_and_answers(home: Home) -> None:
             "  Models             smollm2-135m-instruct, all-minilm-l6-v2 (embeddings)",
             "                     other names: answered by smollm2-135m-instruct",
             "  API key            not needed; any value works",
+            "  Console            http://127.0.0.1:8080/console",
         ]
         assert json.loads(pasted(screen))["choices"][0]["message"]["content"]
         line = (

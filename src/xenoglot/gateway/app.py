@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.redaction import Redactor
-from xenoglot.errors import FailureError
+from xenoglot.errors import FailureError, missing_extra
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.forward import ForwardEndpoint
 from xenoglot.gateway.api.health import HealthEndpoint
@@ -52,6 +52,7 @@ from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.interceptors import Interceptors, interceptors_of
 from xenoglot.gateway.upstream.services import HostedToolExecution, UpstreamServices
 from xenoglot.gateway.web_socket.endpoint import WebSocketEndpoint
+from xenoglot.model.failure import Failure
 from xenoglot.store.location import OFF
 from xenoglot.store.records import Retention
 from xenoglot.store.sqlite import Memory
@@ -62,9 +63,11 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.admin.endpoint import AdminEndpoint
     from xenoglot.gateway.admin.route import AdminRoute
+    from xenoglot.gateway.admin.services import AdminServices
     from xenoglot.gateway.batches.runner import BatchRunner
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import ConnectionSettings
+    from xenoglot.gateway.console.endpoint import ConsoleEndpoint
     from xenoglot.gateway.http.application import Exchange, HeadState, PushExchange
     from xenoglot.gateway.ledger.budget_service import BudgetService
     from xenoglot.gateway.ledger.recorder import RequestRecorder
@@ -88,6 +91,11 @@ class Gateway:
 
     What clients want kept goes into `store`, without one into memory, unless the configuration says that nothing is.
     """
+
+    _admin: AdminEndpoint | None = None
+    """The administration, once there was a request for it."""
+    _console: ConsoleEndpoint | None = None
+    """The console, after its first visit."""
 
     def __init__(  # noqa: PLR0913  what it is made of
         self,
@@ -141,8 +149,6 @@ class Gateway:
         self.budgets = budgets
         self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
         self.idempotency = Idempotency(self.keeper, self.bodies)
-        self._admin: AdminEndpoint | None = None
-        """The administration, once there was a request for it."""
         self.reload: Callable[[], Awaitable[str | None]] | None = None
         """Reloads the configuration, and returns the problem if there is one."""
         self.replaced = False
@@ -187,6 +193,7 @@ class Gateway:
             key=KeyEndpoint(keeper, self.recorder, self.auth.stored is not None, self.budgets),
             admin=self._serve_admin,
             openapi=self._serve_openapi,
+            console=self._serve_console,
         )
 
     async def _serve_admin(self, ctx: RequestContext) -> None:
@@ -196,6 +203,22 @@ class Gateway:
     async def _serve_openapi(self, ctx: RequestContext) -> None:
         """Send the OpenAPI document."""
         await (await self._administration()).serve_document(ctx)
+
+    async def _serve_console(self, ctx: RequestContext) -> None:
+        """Answer a request of a browser."""
+        if self._console is None:
+            admin = await self._administration()
+            self._console = await asyncio.to_thread(self._open_console, admin)
+        await self._console.serve(ctx)
+
+    def _open_console(self, admin: AdminEndpoint) -> ConsoleEndpoint:
+        try:
+            from xenoglot.gateway.console.table import console_endpoint  # noqa: PLC0415  most gateways have no visitor
+        except ModuleNotFoundError as error:
+            if error.name != "jinja2":
+                raise
+            raise FailureError(Failure(kind="not_found", message=missing_extra("jinja2"))) from None
+        return console_endpoint(self._admin_services(), admin, self.auth)
 
     def admin_routes(self) -> tuple[AdminRoute, ...]:
         """Return the table of the administration."""
@@ -207,10 +230,14 @@ class Gateway:
         return self._admin
 
     def _open_admin(self) -> AdminEndpoint:
-        from xenoglot.gateway.admin.services import AdminServices  # noqa: PLC0415  most gateways are never administered
-        from xenoglot.gateway.admin.table import admin_endpoint  # noqa: PLC0415  as above
+        from xenoglot.gateway.admin.table import admin_endpoint  # noqa: PLC0415  most gateways are never administered
 
-        services = AdminServices(
+        return admin_endpoint(self._admin_services())
+
+    def _admin_services(self) -> AdminServices:
+        from xenoglot.gateway.admin.services import AdminServices  # noqa: PLC0415  as above
+
+        return AdminServices(
             config=self.config,
             bodies=self.bodies,
             keeper=self.keeper,
@@ -225,7 +252,6 @@ class Gateway:
             ended=lambda: self.draining or self.replaced,
             reload=self.reload,
         )
-        return admin_endpoint(services)
 
     def runner(self) -> BatchRunner:
         """Return what has batches answered.

@@ -40,6 +40,8 @@ MODELS = "/v1/models"
 ADMIN = "/admin/v1/{path}"
 """The administration, which has a table of its own: `gateway.admin.table`."""
 OPENAPI = "/openapi.json"
+CONSOLE = ("/console", "/console/{path}")
+"""The web console, which has sessions and a table of its own: `gateway.console.table`."""
 ORGANIZATION = ("/v1/organization/usage/completions", "/v1/organization/costs")
 """Paths of OpenAI's administration API, served by the same table."""
 CHANGING_METHODS = ("POST", "PATCH", "DELETE")
@@ -89,6 +91,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     key: KeyEndpoint
     admin: Handler
     openapi: Handler
+    console: Handler
 
     def rows(self) -> tuple[EndpointRow, ...]:
         """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
@@ -111,6 +114,11 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             EndpointRow(method="GET", path=OPENAPI, policy="open", handler=self.openapi),
             EndpointRow(method="GET", path=ADMIN, policy="view", handler=self.admin),
             *(EndpointRow(method=one, path=ADMIN, policy="manage", handler=self.admin) for one in CHANGING_METHODS),
+            *(
+                EndpointRow(method=method, path=path, policy="open", handler=self.console, raw=True)
+                for path in CONSOLE
+                for method in ("GET", "POST")
+            ),
         ]
         for dialect in (*map(dialects.get, dialects.names()), *dialects.hosted_dialects()):
             rows += self._rows(dialect)

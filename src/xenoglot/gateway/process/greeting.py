@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.backends.redaction import for_log
@@ -41,6 +42,7 @@ def panel(gateway: Gateway, listener: socket.socket) -> str:
         ("Anthropic clients", url),
         *(("Models" if index == 0 else "", text) for index, text in enumerate(_models(gateway))),
         ("API key", _key(gateway)),
+        *((("Console", f"{url}/console"),) if _has_console(gateway) else ()),
     ]
     if host in ANY_ADDRESS:
         rows.insert(0, ("Addresses", "all of this machine"))
@@ -76,6 +78,16 @@ def _key(gateway: Gateway) -> str:
     if gateway.config.keys.store:
         return "required: create one with `xenoglot keys create`"
     return "required: the key of a tenant"
+
+
+def _has_console(gateway: Gateway) -> bool:
+    """Whether `/console` is on, and what it needs is installed."""
+    config, keyring = gateway.config, gateway.auth.keyring
+    if config.server.console is False or find_spec("jinja2") is None:
+        return False
+    if not keyring.needs_key("view"):
+        return config.server.loopback
+    return keyring.has_admins and config.store_url != "off"
 
 
 def _example(gateway: Gateway, url: str) -> str:
