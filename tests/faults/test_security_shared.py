@@ -69,6 +69,7 @@ async def stored_objects(gateway: Gateway) -> dict[str, str]:
     """Have the lab keep one of each thing; return their ids by the word that their paths have."""
     answer = await request_as(LAB, gateway, "POST", "/v1/responses", {"model": "m", "input": "Hi", "store": True})
     talk = await request_as(LAB, gateway, "POST", "/v1/conversations", {"items": [{"role": "user", "content": "Hi"}]})
+    interaction = await request_as(LAB, gateway, "POST", "/v1beta/interactions", {"model": "m", "input": "Hi"})
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "store": True}
     completion = await request_as(LAB, gateway, "POST", "/v1/chat/completions", body)
     headers = [("x-api-key", LAB), ("content-type", "multipart/form-data; boundary=b")]
@@ -84,6 +85,7 @@ async def stored_objects(gateway: Gateway) -> dict[str, str]:
         "batches": batch.json["id"],
         "files": file.json["id"],
         "responses": answer.json["id"],
+        "interactions": interaction.json["id"],
         "conversations": talk.json["id"],
         "completions": completion.json["id"],
     }
