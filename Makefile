@@ -27,7 +27,7 @@ weights: install  ## the embedded model's weights, fetched once into your cache
 serve: install weights  ## a gateway in front of the embedded model
 	@exec $(BIN)/xenoglot serve $(ARGS)
 
-test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp $(VENV)/deploy.stamp  ## every test; a skipped one counts as failed
+test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp $(VENV)/chromium.stamp $(VENV)/deploy.stamp  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 quick: install-dev  ## the tests of the model, the codecs, the dialects and the policies: under a minute on two cores
@@ -197,6 +197,11 @@ $(VENV)/deploy.stamp: requirements/deploy.txt | $(BIN)/python
 # The terminal programs are driven in a real terminal.
 $(VENV)/tmux.stamp: scripts/tmux | $(BIN)/python
 	@scripts/tmux
+	@touch $@
+
+# The console is visited in a real browser.
+$(VENV)/chromium.stamp: scripts/chromium | $(BIN)/python
+	@scripts/chromium
 	@touch $@
 
 # Python 3.11 alone: the fuzzer has wheels for few versions.
