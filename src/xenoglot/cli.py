@@ -246,6 +246,13 @@ def _add_translation(commands: argparse._SubParsersAction[Any]) -> None:
         default="warn",
         help="hide losses, print them (default), or write nothing and exit with code 3",
     )
+    translated.add_argument(
+        "--open",
+        nargs="?",
+        const=os.environ.get("XENOGLOT_URL") or launching.DEFAULT_URL,
+        metavar="URL",
+        help="open the input on the page Translate of a gateway's console, and print nothing",
+    )
     translated.set_defaults(run=_translate)
 
     parsed = commands.add_parser(
@@ -357,6 +364,10 @@ async def _available(config: Config) -> list[str]:
 
 
 def _translate(options: argparse.Namespace) -> int:
+    if options.open is not None:
+        from xenoglot.launching import console_command  # noqa: PLC0415  only with this flag
+
+        return console_command.open_translation(options.open, options.source, options.target, sys.stdin.buffer.read())
     losses = Losses(strict=options.on_loss == "refuse")
     translator = Translator(options.source, options.target, losses)
     try:

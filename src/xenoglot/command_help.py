@@ -19,7 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "Connect programs": ("serve", "run", "init", "config", "health", "completion"),
     "Models and providers": ("models", "providers", "probe", "pull"),
     "Report": ("usage", "requests"),
-    "Administer": ("doctor", "keys", "budgets"),
+    "Administer": ("console", "doctor", "keys", "budgets"),
     "Translate": ("translate", "parse"),
     "Test": ("mock", "record", "replay"),
 }
@@ -44,6 +44,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "xenoglot keys create --tenant ada --name laptop --models 'claude-*' --expires 90d",
         "xenoglot keys rotate laptop --keep-old 24h",
     ),
+    "console": ("xenoglot console", "xenoglot console https://llm.example --print"),
     "doctor": ("xenoglot doctor --config xenoglot.toml",),
     "budgets": (
         "xenoglot budgets set tenant:ada 50 --period month --warn-at 80",

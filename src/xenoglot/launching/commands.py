@@ -27,6 +27,7 @@ def add_commands(commands: argparse._SubParsersAction[Any], parser: argparse.Arg
     _add_init(commands)
     _add_config(commands)
     _add_health(commands)
+    _add_console(commands)
     completion = commands.add_parser(
         "completion",
         help="print a completion script for a shell",
@@ -165,6 +166,29 @@ def _add_health(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--live", action="store_true", help="check only that the process answers, also while it drains")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", default=3.0, help="time limit (default: 3)")
     parser.set_defaults(run=_health)
+
+
+def _add_console(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser(
+        "console",
+        help="open the web console of a gateway",
+        description="Open the web console of a running gateway in the browser.",
+    )
+    parser.add_argument(
+        "url",
+        nargs="?",
+        metavar="URL",
+        default=os.environ.get("XENOGLOT_URL") or DEFAULT_URL,
+        help=f"base URL (default: $XENOGLOT_URL, else {DEFAULT_URL})",
+    )
+    parser.add_argument("--print", action="store_true", help="print the URL of the console, and open nothing")
+    parser.set_defaults(run=_console)
+
+
+def _console(options: argparse.Namespace) -> int:
+    from xenoglot.launching import console_command  # noqa: PLC0415  only this command needs it
+
+    return console_command.run(options)
 
 
 def _seconds(text: str) -> float:

@@ -39,12 +39,13 @@ def check(url: str, what: str, timeout: float) -> tuple[bool, str]:
     Raises:
         ConfigurationError: the URL is not one.
     """
-    if not _is_url(url):
+    if not is_url(url):
         raise ConfigurationError(f'health: found "{url}"; expected a URL like http://127.0.0.1:8080')
     return asyncio.run(_check(f"{url.rstrip('/')}{PATHS[what]}", timeout))
 
 
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
+    """Return whether a text is the URL of a server."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
