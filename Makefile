@@ -94,7 +94,7 @@ fidelity: install-dev  ## how many cells of the fidelity tables are exact, appro
 docs-contents: install-dev  ## docs/README.md, the list of pages, from docs/navigation.toml
 	@$(BIN)/python scripts/docs_navigation.py
 
-docs-images: install-dev $(VENV)/tmux.stamp  ## recordings and screenshots of the terminal programs, for the site
+docs-images: install-dev $(VENV)/tmux.stamp $(VENV)/chromium.stamp  ## recordings of the terminal programs and screenshots of the console, for the site
 	@$(BIN)/python scripts/docs_images.py $(ARGS)
 
 docs-site: install-dev $(VENV)/docs.stamp  ## the documentation as a site, into build/site; warnings and broken links fail

@@ -1,4 +1,4 @@
-"""Recordings and screenshots of the terminal programs, from real runs in tmux: `make docs-images`.
+"""Recordings and screenshots of the terminal programs, from real runs in tmux, and of the console: `make docs-images`.
 
     python scripts/docs_images.py
 
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from scripts import console_pictures  # noqa: E402  found from the root
 from scripts.docs_pictures import FOLDER, RECORDED  # noqa: E402  found from the root
 from scripts.terminal_svg import Frame, picture, recording  # noqa: E402
 from tests.terminal.tmux import Terminal  # noqa: E402
@@ -196,15 +197,23 @@ PICTURES: dict[str, Callable[[Path], str]] = {"run-claude": run_claude, "chat": 
 def main(names: list[str]) -> None:
     """Write the pictures of these names; all, if there are none."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in names or RECORDED:
+    chosen = names or [*RECORDED]
+    for name, text in console_pictures.screenshots([name for name in chosen if name in console_pictures.SCENES]):
+        write(name, text)
+    for name in (name for name in chosen if name in PICTURES):
         path = environment(Path())["PATH"]
         if name == "run-claude" and shutil.which("claude", path=path) is None:
             sys.stdout.write("run-claude is left out: there is no Claude Code\n")
             continue
         with tempfile.TemporaryDirectory() as home:
             text = PICTURES[name](Path(home))
-        (FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{name}.svg: {len(text) // 1024} KiB\n")
+        write(name, text)
+
+
+def write(name: str, text: str) -> None:
+    """Write a picture, and report its size."""
+    (FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+    sys.stdout.write(f"{name}.svg: {len(text) // 1024} KiB\n")
 
 
 if __name__ == "__main__":

@@ -107,8 +107,22 @@ RECORDED = {
     "run-claude": "A terminal: `xenoglot run claude` starts Claude Code on a model of another API",
     "chat": "A terminal: a conversation with tables, code and links in `xenoglot chat`",
     "agent": "A terminal: `xenoglot agent` shows a change as a diff and asks for permission",
+    "console-overview": "The console: requests, failures, times, tokens and cost of the last 24 hours",
+    "console-requests": "The console: requests with their dialects, times, tokens and losses",
+    "console-request": "The console: the four bodies of a request, a field and its counterpart lit up, losses marked",
+    "console-translate": "The console: a request of Chat Completions as one of Messages, with its losses",
+    "console-playground": "The console: a conversation next to the request and the bytes of the answer",
+    "console-usage": "The console: requests by model over time",
+    "console-keys": "The console: API keys of the store",
+    "console-budgets": "The console: budgets, and what is spent of them",
+    "console-upstreams": "The console: upstreams with their circuit breakers",
+    "console-configuration": "The console: the configuration that is in force",
+    "console-audit": "The console: changes by administrators",
+    "console-fidelity": "The console: the share of features that arrive, for every two dialects",
+    "console-fidelity-pair": "The console: a tool before and after its translation",
+    "console-connect": "The console: the lines to paste for known programs",
 }
-"""The descriptions of pictures that are recorded."""
+"""The descriptions of pictures that are recorded, or taken of pages."""
 
 
 def made() -> dict[str, tuple[str, str]]:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from scripts import docs_images, docs_pictures
+from scripts import console_pictures, docs_images, docs_pictures
 from scripts.terminal_svg import Frame, picture, recording
 
 if TYPE_CHECKING:
@@ -49,4 +49,13 @@ def test_the_screenshots_can_be_made(name: str, seen: list[str], tmp_path: Path)
 
 
 def test_every_recorded_picture_has_its_run() -> None:
-    assert set(docs_images.PICTURES) == set(docs_pictures.RECORDED)
+    assert {*docs_images.PICTURES, *console_pictures.SCENES} == set(docs_pictures.RECORDED)
+
+
+def test_a_screenshot_of_the_console_can_be_made() -> None:
+    """The scene with the most steps: requests are sent, one is found, a field is selected."""
+    ((name, text),) = console_pictures.screenshots(["console-request"])
+    root = ET.fromstring(text)  # noqa: S314  we made it
+    (image,) = root
+    assert (name, root.get("width")) == ("console-request", "1280")
+    assert str(image.get("href")).startswith("data:image/png;base64,iVBOR")
