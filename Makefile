@@ -150,7 +150,7 @@ fmt: install-dev  ## format the code, and mend what can be mended
 	@$(BIN)/ruff format
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
-	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra redis --extra structured --extra terminal --extra prices --extra mcp --extra otel" "lock:--group lock" \
+	@for set in "build:--group build" "run:pyproject.toml --extra all" "lock:--group lock" \
 	    "clients:--group clients" "deploy:--group deploy" "docs:--group docs" "fuzz:--group fuzz" \
 	    "dev:--group dev -c requirements/run.txt" \
 	    "openapi:--group openapi -c requirements/run.txt -c requirements/dev.txt"; do \
