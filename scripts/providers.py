@@ -57,6 +57,8 @@ def _cells(row: Provider) -> Iterator[str]:
 def _peculiar(row: Provider) -> Iterator[str]:
     if row.auth is not None:
         yield f"[`auth = {_toml(row.auth)}`]({row.sources['auth']})"
+    if row.sign_in is not None:
+        yield f"[`auth = {_toml(row.sign_in)}`]({row.sources['sign_in']}) in place of a key"
     yield from _quirks(row.quirks, "quirks", row.sources)
     for face in row.faces:
         told = ", ".join(_quirks(face.quirks, f"faces.{face.dialect}.quirks", row.sources))

@@ -14,6 +14,7 @@ from tests.gateway.running_gateway import config_for, endpoint_rows
 from tests.gateway.scripted_backends import HELLO
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.remote.sign_in.settings import SignInSettings
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
@@ -30,7 +31,7 @@ from xenoglot.gateway.endpoint import responses
 from xenoglot.gateway.observability.request_log import CACHE, COST, LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
 from xenoglot.hooks.hook import HookSettings
-from xenoglot.model import content, events
+from xenoglot.model import content, events, hosted
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.request import BUDGETS, Request, Sampling, effort_of
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response, Usage
@@ -85,7 +86,7 @@ def type_words(kind: Any) -> str:  # noqa: ANN401, PLR0911  a type; one for each
         return "table"
     if kind == tuple[Field, ...]:
         return "list of fields"
-    if kind in (tuple[Reason, ...], tuple[content.HostedKind, ...]):
+    if kind in (tuple[Reason, ...], tuple[content.HostedKind, ...], tuple[hosted.HostedToolKind, ...]):
         return "list of words"
     if origin is tuple:
         return f"list of {type_words(arguments[0])}s"
@@ -118,8 +119,17 @@ KEYS = {
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),
     "`[upstreams.NAME]`": keys(
-        settings.UpstreamSettings, "deadlines", "target", "emulate", "model_overrides", "also", "retry", "breaker"
+        settings.UpstreamSettings,
+        "deadlines",
+        "target",
+        "emulate",
+        "model_overrides",
+        "also",
+        "retry",
+        "breaker",
+        "sign_in",
     ),
+    "`[upstreams.NAME.sign_in]`": keys(SignInSettings),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
     "`[[upstreams.NAME.model_overrides]]`": keys(ModelOverrides, "target"),
