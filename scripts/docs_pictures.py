@@ -80,8 +80,8 @@ def _fidelity(part: str, title: str) -> str:
 
 
 def _peers() -> str:
-    """Return bars of the table `Beside others`: processor time by gateway."""
-    rows = table("performance.md", "Beside others")
+    """Return bars of the table `Compared with others`: processor time by gateway."""
+    rows = table("performance.md", "Compared with others")
     gateways = ("nginx", "Xenoglot", "Switchyard")
     figures = {
         what: {name: float(re.sub(r" \(.*|,", "", cell)) for name, cell in zip(gateways, cells, strict=True)}

@@ -79,7 +79,7 @@ def tables() -> str:
     """Return the table of the rows, and behind it what is peculiar to each."""
     counts = Counter(path.parent.name for path in VECTORS.glob("*/*.json"))
     rows = sorted(ROWS, key=lambda row: row.title.lower())
-    lines = ["| family | `text_syntax` | names of models | calls | thoughts | vectors |", "|---|---|---|---|---|---|"]
+    lines = ["| family | `text_syntax` | names of models | calls | reasoning | vectors |", "|---|---|---|---|---|---|"]
     lines += [_row(row, counts[row.name]) for row in rows]
     lines += ["", "| family | what is peculiar |", "|---|---|"]
     lines += [f"| {row.title} | {_cell(row.note)} |" for row in rows if row.note]

@@ -135,9 +135,9 @@ _HARMONY: Final = Syntax(
     title="gpt-oss (Harmony)",
     source="https://github.com/openai/harmony/blob/main/docs/format.md",
     note=(
-        "Messages with headers: thoughts in the channel `analysis`, words in `final`, words before calls and the calls "
+        "Messages with headers: reasoning in the channel `analysis`, text in `final`, text before calls and the calls "
         "in `commentary`. A call may stand in `analysis` too, and its recipient in either part of the header. Where a "
-        "server strips the tokens, the names of channels that are left tell the same (not by `auto`)."
+        "server strips the tokens, the remaining names of channels show the same (not by `auto`)."
     ),
     models=("*gpt-oss*", "gptoss*", "gpt_oss*", "llm-jp-4*"),
     calls=(_HARMONY_CALL,),
@@ -158,7 +158,7 @@ _GLIMMER: Final = Syntax(
     title="Muse Glimmer, Muse Spark",
     source="https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go",
     note=(
-        "Every message has a recipient: `self` for thoughts, `user` for words, a tool for its calls. A call counts at "
+        "Every message has a recipient: `self` for reasoning, `user` for text, a tool for its calls. A call counts at "
         "the start of a message alone; a name may have its namespace before it, `read.read`. The start of a header "
         "may be missing, and the section around a call."
     ),
@@ -179,9 +179,9 @@ _GLIMMER: Final = Syntax(
 
 _THINK: Final = Syntax(
     name="think",
-    title="Thoughts of any spelling",
+    title="Reasoning of any spelling",
     source="https://github.com/open-webui/open-webui/blob/main/backend/open_webui/utils/middleware.py",
-    note="F-S1. For any model that thinks and calls no tools: the tags that are known, whoever writes them.",
+    note="F-S1. For any model that thinks and calls no tools: all known tags, of any model.",
     models=("deepseek-r1-zero*", "kimi-vl*thinking*", "sky-t1*", "openthinker*", "marco-o1*", "reflection*"),
     thoughts=(
         ReasoningSyntax(open=("<think>",), close=("</think>",)),

@@ -63,8 +63,8 @@ ROWS: Final = (
         title="DeepSeek V2.5 and V3, Cogito 2",
         source="https://github.com/vllm-project/vllm/blob/main/examples/tool_chat_template_deepseekv3.jinja",
         note=(
-            "The kind, a separator, the name, and the object in a code block. The bars are U+FF5C, the blanks U+2581. "
-            "Cogito thinks where the prompt says so."
+            "The kind, a separator, the name, and the object in a code block. The bars are U+FF5C, the spaces U+2581. "
+            "Cogito thinks where the prompt asks for it."
         ),
         models=("deepseek-v2.5*", "deepseek-v3*", "deepseek-coder-v2*", "cogito-2.1*", "cogito-v2.1*", "cogito*671b*"),
         calls=(_FENCED,),
@@ -78,7 +78,7 @@ ROWS: Final = (
         name="deepseek_r1",
         title="DeepSeek R1 and its distilled models",
         source="https://github.com/vllm-project/vllm/blob/main/examples/tool_chat_template_deepseekr1.jinja",
-        note="As V3, with thoughts that the prompt opens. Distilled models spell the markers in several ways.",
+        note="As V3, with reasoning that the prompt opens. Distilled models spell the markers in several ways.",
         models=("*deepseek-r1*", "deepseek.r1*", "r1-1776*"),
         calls=(_FENCED,),
         slips=(_UNFENCED, *_LONE, *FORGOTTEN),
@@ -91,7 +91,7 @@ ROWS: Final = (
         name="deepseek_v31",
         title="DeepSeek V3.1",
         source=("https://github.com/ggml-org/llama.cpp/blob/master/models/templates/deepseek-ai-DeepSeek-V3.1.jinja"),
-        note="Name, separator, object: neither kind nor code block. It thinks where the prompt says so.",
+        note="Name, separator, object: neither kind nor code block. It thinks where the prompt asks for it.",
         models=("deepseek-v3.1*", "deepseek-v3_1*"),
         calls=(_UNFENCED,),
         slips=(_FENCED, *reversed(_LONE)),

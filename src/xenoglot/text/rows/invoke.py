@@ -82,8 +82,8 @@ ROWS: Final[tuple[Syntax, ...]] = (
         title="DeepSeek V3.2, V4 and V4.1",
         source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/DeepSeek-V3.2.jinja",
         note=(
-            "DSML: the model says of each value whether it is a string. V4 calls the section `tool_calls`, "
-            "V4.1 `calls`, with a blank before each name."
+            "DSML: the model marks each value that is a string. V4 calls the section `tool_calls`, "
+            "V4.1 `calls`, with a space before each name."
         ),
         models=("*deepseek-v3.2*", "deepseek-v3p2*", "*deepseek-v4*", "*deepseek.v3.2*"),
         calls=(
@@ -131,7 +131,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
         name="minimax_m2",
         title="MiniMax M2",
         source=f"{_HUB}MiniMaxAI/MiniMax-M2/blob/main/chat_template.jinja",
-        note="The prompt opens the thoughts. Quotes of a name may be missing, or the outer tags; or they are Claude's.",
+        note="The prompt opens the reasoning. Quotes of a name or the outer tags may be missing, or are Claude's.",
         models=("*minimax-m2*",),
         calls=(
             CallSyntax(
@@ -178,7 +178,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
         name="step3",
         title="Step 3",
         source=f"{_HUB}stepfun-ai/step3/blob/main/chat_template.jinja",
-        note="The prompt opens the thoughts. Later models write the form of Qwen3-Coder.",
+        note="The prompt opens the reasoning. Later models write the form of Qwen3-Coder.",
         models=("step3*", "step-3*", "*stepfun-ai_step3*"),
         calls=(
             CallSyntax(
@@ -208,7 +208,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
         source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/function_call/minimax_m3.py",
         note=(
             "A tag is a parameter's name, and every tag has a mark before it; lists and objects are tags in tags. "
-            "The model decides whether it thinks; only a request that asks for thoughts begins inside one."
+            "The model decides whether it thinks; only a request that asks for reasoning begins inside it."
         ),
         models=("*minimax-m3*",),
         calls=(

@@ -52,7 +52,7 @@ _HERMES: Final = (
         name="qwen3_thinking",
         title="QwQ, Qwen 3 Thinking 2507, Reka Edge, Holo2, Kolibri 1",
         source=f"{_HUB}Qwen/Qwen3-30B-A3B-Thinking-2507/blob/main/tokenizer_config.json",
-        note="As Hermes; but the prompt ends in the opening tag, so an answer begins inside the thought.",
+        note="As Hermes; but the prompt ends in the opening tag, so an answer begins inside the reasoning.",
         models=(
             "qwq*",
             "qwen3*thinking*",
@@ -72,7 +72,7 @@ _HERMES: Final = (
         name="qwen25_coder",
         title="Qwen 2.5 Coder",
         source=f"{_VLLM}examples/tool_chat_template_qwen2_5_coder.jinja",
-        note="Told to write <tool_call>, it often writes <tools>, a line an object, a code block, or a bare object.",
+        note="Its prompt wants <tool_call>; it often writes <tools>, a line an object, a code block, or a bare object.",
         models=("qwen2.5-coder*", "qwen2_5-coder*"),
         calls=(
             *_TAGGED,
@@ -93,7 +93,7 @@ _HERMES: Final = (
         name="mimo",
         title="MiMo 7B",
         source=f"{_HUB}XiaomiMiMo/MiMo-7B-RL/blob/main/tokenizer_config.json",
-        note="The template of Qwen 2.5, with thoughts. MiMo V2 writes the form of Qwen3-Coder.",
+        note="The template of Qwen 2.5, with reasoning. MiMo V2 writes the form of Qwen3-Coder.",
         models=("mimo-7b*", "mimo-vl*"),
         calls=_TAGGED,
         slips=_SLIPS,
@@ -144,7 +144,7 @@ _OTHERS: Final = (
         name="ernie45_thinking",
         title="ERNIE 4.5 Thinking, ERNIE X1",
         source=f"{_HUB}baidu/ERNIE-4.5-21B-A3B-Thinking/blob/main/tokenizer_config.json",
-        note="The prompt ends in the opening tag, so an answer begins inside the thought.",
+        note="The prompt ends in the opening tag, so an answer begins inside the reasoning.",
         models=("ernie-4.5*thinking*", "ernie-x1*"),
         calls=_TAGGED,
         slips=_SLIPS,
@@ -156,7 +156,7 @@ _OTHERS: Final = (
         name="longcat",
         title="LongCat Flash",
         source=f"{_HUB}meituan-longcat/LongCat-Flash-Chat/blob/main/tokenizer_config.json",
-        note="The form of Hermes with markers of its own; thoughts too.",
+        note="The form of Hermes with markers of its own; reasoning too.",
         models=("longcat*",),
         calls=(CallSyntax(open=("<longcat_tool_call>",), close=("</longcat_tool_call>",), payload=JSONCalls()),),
         thoughts=(ReasoningSyntax(open=("<longcat_think>", "<think>"), close=("</longcat_think>", "</think>")),),
@@ -174,7 +174,7 @@ _OTHERS: Final = (
         title="InternLM 2 and 3, Intern-S1",
         source=f"{_HUB}internlm/internlm2_5-7b-chat/blob/main/tokenizer_config.json",
         note=(
-            "Arguments are called parameters. Intern-S1 puts a blank between the two markers, and thinks. "
+            "Arguments are called parameters. Intern-S1 puts a space between the two markers, and thinks. "
             "Code for its interpreter calls a declared `code_interpreter` or `python`."
         ),
         models=("internlm2*", "internlm3*", "intern-s1*", "interns1*"),
@@ -204,7 +204,7 @@ _OTHERS: Final = (
         name="granite_fc",
         title="Granite 20B function calling",
         source=f"{_VLLM}examples/tool_chat_template_granite_20b_fc.jinja",
-        note="A marker before each call, none behind it.",
+        note="A marker before each call, none after it.",
         models=("granite-20b-functioncalling*", "granite-20b-fc*"),
         calls=(CallSyntax(open=("<function_call>",), payload=JSONCalls()),),
         dropped=("<|endoftext|>",),
@@ -239,7 +239,7 @@ _OTHERS: Final = (
         source=f"{_VLLM}vllm/parser/plamo3.py",
         note=(
             "Every part of a call has markers of its own, of which the outer two of a call may be missing; the "
-            "arguments are a JSON object. The prompt opens the thoughts, and a call may end them."
+            "arguments are a JSON object. The prompt opens the reasoning, and a call may end it."
         ),
         models=("plamo-3*", "plamo3*"),
         calls=(
@@ -272,9 +272,7 @@ _OTHERS: Final = (
         name="reframr",
         title="Reframr",
         source=f"{_HUB}OkeyMeta/Reframr-RFM-v2",
-        note=(
-            "A name and an object behind the marker, at a line's start; arguments that are no object become `input`."
-        ),
+        note=("A name and an object after the marker, at a line's start; arguments that are no object become `input`."),
         models=("reframr*",),
         calls=(
             CallSyntax(open=_OPEN, close=_CLOSE, place="line", payload=Named()),

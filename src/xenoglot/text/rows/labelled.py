@@ -63,7 +63,7 @@ _CWM: Final = Syntax(
     name="cwm",
     title="Code World Model",
     source=f"{_VLLM}tool_parsers/cwm_tool_parser.py",
-    note="A name, and a JSON object behind it or plain words: those are the argument `command`.",
+    note="A name, then a JSON object or plain text, which is the argument `command`.",
     models=("cwm*", "facebook-cwm*"),
     calls=(
         CallSyntax(open=_CWM_OPEN, close=_CWM_CLOSE, padding="\n", payload=Named()),

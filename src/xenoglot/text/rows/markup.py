@@ -73,7 +73,7 @@ _QWEN: Final = (
         name="qwen3_5",
         title="Qwen 3.5 and later, BerryLM",
         source=f"{_HUB}Qwen/Qwen3.5-35B-A3B/blob/main/chat_template.jinja",
-        note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
+        note="As Qwen3-Coder; the prompt opens the reasoning, and a call may end it.",
         models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*", "berrylm*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
@@ -85,7 +85,7 @@ _QWEN: Final = (
         name="minicpm_v",
         title="MiniCPM-V",
         source="https://github.com/vllm-project/vllm/blob/main/vllm/parser/minicpmv.py",
-        note="As Qwen 3.5; the prompt opens a thought where one is asked for.",
+        note="As Qwen 3.5; the prompt opens the reasoning where it is requested.",
         models=("minicpm-v*", "minicpm_v*", "minicpmv*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
@@ -100,7 +100,7 @@ _QWEN: Final = (
         name="mimo_v2",
         title="MiMo V2",
         source="https://github.com/vllm-project/vllm/pull/58019",
-        note="As Qwen 3.5, but no line break beside a value is the tags': all of it is the value's.",
+        note="As Qwen 3.5, but no line break next to a value is the tags': all of it is the value's.",
         models=("*mimo-v2*",),
         calls=(
             CallSyntax(open=("<tool_call>",), close=("</tool_call>",), padding="\n", payload=_EXACT),
@@ -120,7 +120,7 @@ _QWEN: Final = (
         name="nemotron3",
         title="Nemotron 3 and 3.5, Granite 4.2",
         source=f"{_HUB}nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16/blob/main/chat_template.jinja",
-        note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
+        note="As Qwen3-Coder; the prompt opens the reasoning, and a call may end it.",
         models=("*nemotron-3-*", "*nemotron-3.5-*", "nemotron3*", "granite-4.2*", "granite4.2*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
@@ -132,7 +132,7 @@ _QWEN: Final = (
         name="step3p5",
         title="Step 3.5 and later",
         source=f"{_HUB}stepfun-ai/Step-3.5-Flash/blob/main/chat_template.jinja",
-        note="As Qwen3-Coder; the prompt opens the thoughts.",
+        note="As Qwen3-Coder; the prompt opens the reasoning.",
         models=("*step-3.5*", "step3.5*", "step3p5*", "step-3p5*", "*step-3.7*", "step3.7*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
@@ -144,7 +144,7 @@ _QWEN: Final = (
         name="seed_oss",
         title="Seed-OSS",
         source=f"{_HUB}ByteDance-Seed/Seed-OSS-36B-Instruct/blob/main/chat_template.jinja",
-        note="Notes on the thinking budget stand among the thoughts, and stay.",
+        note="Notes on the thinking budget stand within the reasoning, and stay.",
         models=("*seed-oss*", "seed_oss*", "seed-36b*"),
         calls=(
             CallSyntax(
@@ -198,7 +198,7 @@ _QWEN: Final = (
         title="MiniCPM 5",
         source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/minicpm5xml_tool_parser.py",
         note=(
-            "A value may stand in a CDATA section, the parameters in `<arguments>`. Smaller models forget the blank "
+            "A value may stand in a CDATA section, the parameters in `<arguments>`. Smaller models forget the space "
             "before `name`."
         ),
         models=("*minicpm5*", "minicpm-5*"),
@@ -282,7 +282,7 @@ _GLM: Final = (
         name="laguna",
         title="Laguna",
         source="https://github.com/ollama/ollama/blob/main/model/parsers/laguna.go",
-        note="As GLM 4.5. Where thoughts are asked for, the prompt opens one; a call ends it.",
+        note="As GLM 4.5. Where reasoning is requested, the prompt opens it; a call ends it.",
         models=("laguna*", "poolside*"),
         calls=_GLM_CALLS,
         slips=(*_SLIPS, *_USER_TAGS),
@@ -293,7 +293,7 @@ _GLM: Final = (
         name="telechat4",
         title="TeleChat 4",
         source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/telechat4_tool_parser.py",
-        note="As GLM 4.5 with tags of its own, or a name and a JSON object. The prompt opens the thoughts.",
+        note="As GLM 4.5 with tags of its own, or a name and a JSON object. The prompt opens the reasoning.",
         models=("telechat4*", "telechat-4*"),
         calls=(
             CallSyntax(open=("<tool_call>",), close=("</tool_call>",), joint="", payload=_pairs(line="", tag="param")),
@@ -325,7 +325,7 @@ _GLM: Final = (
         title="GLM 4.7 and 5, Ling 3, Spark 2.5 and 3",
         source=f"{_HUB}zai-org/GLM-4.7/blob/main/chat_template.jinja",
         note=(
-            "As GLM 4.5 without line breaks; the prompt opens the thoughts. GLM 5.3 Flash also writes the name, `>` "
+            "As GLM 4.5 without line breaks; the prompt opens the reasoning. GLM 5.3 Flash also writes the name, `>` "
             "and a JSON object; a title and a slash may stand before the name."
         ),
         models=(
@@ -357,7 +357,7 @@ _GLM: Final = (
         name="hunyuan3",
         title="Hunyuan 3",
         source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/hy_v3_tool_parser.py",
-        note="As GLM 4.5 in a section of its own, with a mark behind the name.",
+        note="As GLM 4.5 in a section of its own, with a mark after the name.",
         models=("hy3*", "hy-3*", "*hunyuan-3*", "hunyuan3*"),
         calls=(
             CallSyntax(

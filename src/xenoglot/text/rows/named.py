@@ -35,8 +35,8 @@ _LLAMA3: Final = Syntax(
     title="Llama 3.1, 3.2, 3.3",
     source="https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1/",
     note=(
-        "JSON, bare or behind the python tag; `tool.call(…)` behind it; the function tag; small ones a list in Python's"
-        " syntax. Code behind the python tag calls the tool `code_interpreter` or `python`; else it is text."
+        "JSON, bare or after the python tag; `tool.call(…)` after it; the function tag; small ones a list in Python's"
+        " syntax. Code after the python tag calls the tool `code_interpreter` or `python`; else it is text."
     ),
     models=(
         *("llama-3.1*", "llama-3.2*", "llama-3.3*", "llama3.1*", "llama3.2*", "llama3.3*", "llama-3-*", "llama3*"),
@@ -82,7 +82,7 @@ _MISTRAL: Final = Syntax(
     source="https://github.com/mistralai/mistral-common/tree/main/src/mistral_common/tokens/tokenizers",
     note=(
         "Tokenizers before v11 write a list; v11 a name and its object; v13 `[ARGS]` between them, some an id. "
-        "Every call has the marker but those in a list. A thought may stand behind words."
+        "Every call has the marker but those in a list. Reasoning may follow text."
     ),
     models=(
         *("mistral*", "ministral*", "mixtral*", "devstral*", "magistral*", "codestral*", "pixtral*", "open-mistral*"),
@@ -145,7 +145,7 @@ _KIMI: Final = (
         name="kimi_k2",
         title="Kimi K2",
         source=f"{_HUB}moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md",
-        note="The name stands in an id, `functions.name:0`; K2 Thinking calls from inside its thoughts too.",
+        note="The name stands in an id, `functions.name:0`; K2 Thinking also calls within its reasoning.",
         models=("kimi-k2*", "kimi-linear*", "kimi-dev*"),
         calls=(_KIMI_CALLS,),
         slips=(_KIMI_LONE,),
@@ -158,7 +158,7 @@ _KIMI: Final = (
         name="kimi_k25",
         title="Kimi K2.5, K2.6",
         source=f"{_HUB}moonshotai/Kimi-K2.5/blob/main/chat_template.jinja",
-        note="As Kimi K2; but the prompt ends in the opening tag, so an answer begins inside the thought.",
+        note="As Kimi K2; but the prompt ends in the opening tag, so an answer begins inside the reasoning.",
         models=("kimi-k2.5*", "kimi-k2.6*", "kimi-k2-5*", "kimi-k2-6*"),
         calls=(_KIMI_CALLS,),
         slips=(_KIMI_LONE,),
@@ -205,7 +205,7 @@ _COHERE: Final = (
         name="command_r",
         title="Command R, Command R+",
         source=f"{_VLLM}examples/command_r_tool_chat_template.jinja",
-        note="The word `Action:` and a list in a code block; the tool `directly-answer` is nobody's, and stays text.",
+        note="The word `Action:` and a list in a code block; `directly-answer` is no declared tool, and stays text.",
         models=(
             "command-r",
             "command-r:*",
@@ -255,7 +255,7 @@ _COHERE: Final = (
         name="north",
         title="North",
         source="https://github.com/ollama/ollama/blob/main/model/parsers/cohere.go",
-        note="As Command A; but the prompt ends in the opening marker, so an answer begins inside the thought.",
+        note="As Command A; but the prompt ends in the opening marker, so an answer begins inside the reasoning.",
         models=("north-*", "command-a-plus*"),
         calls=(_ACTIONS,),
         write=_actions,
@@ -274,7 +274,7 @@ _FUNCTIONARY: Final = (
         name="functionary_v31",
         title="Functionary 3.1",
         source=f"{_LLAMA_CPP}models/templates/meetkai-functionary-medium-v3.1.jinja",
-        note="The function tag of Llama 3. Code behind the python tag calls the tool `python`.",
+        note="The function tag of Llama 3. Code after the python tag calls the tool `python`.",
         models=("functionary*3.1*",),
         calls=(_FUNCTION_TAG, _CODE),
         dropped=_LLAMA3_ENDS,
@@ -291,7 +291,7 @@ _FUNCTIONARY: Final = (
         name="functionary_v32",
         title="Functionary 3.2",
         source=f"{_LLAMA_CPP}models/templates/meetkai-functionary-medium-v3.2.jinja",
-        note="Each message has a recipient behind arrows: a tool, or `all` for words. The prompt ends in arrows.",
+        note="Each message has a recipient after arrows: a tool, or `all` for text. The prompt ends in arrows.",
         models=("functionary*3.2*",),
         calls=(functionary.FORM,),
         own=functionary.FunctionaryParser,

@@ -48,7 +48,7 @@ _LLAMA4: Final = Syntax(
 
 _PYTHONIC: Final = Syntax(
     name="pythonic",
-    title="ToolACE, and any model told to write a list of calls",
+    title="ToolACE, and any model with a prompt for a list of calls",
     source=f"{_VLLM}examples/tool_chat_template_toolace.jinja",
     note="No marker: the whole answer is the list. In prose it is prose, but between Llama 4's markers.",
     models=("toolace*", "watt-tool*"),
@@ -88,7 +88,7 @@ _OLMO3: Final = (
         name="olmo3_think",
         title="Olmo 3 Think",
         source="https://huggingface.co/allenai/Olmo-3-7B-Think/blob/main/chat_template.jinja",
-        note="As Olmo 3; but the prompt ends in the opening tag, so an answer begins inside the thought.",
+        note="As Olmo 3; but the prompt ends in the opening tag, so an answer begins inside the reasoning.",
         models=("olmo-3*think*", "olmo3*think*"),
         calls=(_OLMO3_CALLS,),
         thoughts=(_THINK_IMPLIED,),
@@ -146,7 +146,7 @@ _MINICPM3: Final = Syntax(
     name="minicpm3",
     title="MiniCPM 3",
     source=f"{_VLLM}examples/tool_chat_template_minicpm3.jinja",
-    note="A code block of calls, one a line; thoughts have markers of their own. MiniCPM 5 writes XML.",
+    note="A code block of calls, one a line; reasoning has markers of their own. MiniCPM 5 writes XML.",
     models=("minicpm3*", "minicpm-3*"),
     calls=(
         CallSyntax(

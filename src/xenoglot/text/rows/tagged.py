@@ -57,8 +57,8 @@ _KIMI_K3: Final = Syntax(
     title="Kimi K3",
     source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja",
     note=(
-        "Channels of tags: thoughts, words, calls. Each argument tells its type, or all are one JSON object; calls are "
-        "numbered from 1 on. The channel of words or of calls ends a thought that was not closed."
+        "Channels of tags: reasoning, text, calls. Each argument has its type, or all are one JSON object; calls are "
+        "numbered from 1 on. The channel of text or of calls ends reasoning that was not closed."
     ),
     models=("kimi-k3*",),
     calls=(
@@ -125,7 +125,7 @@ _K2_HORIZON: Final = Syntax(
     source=f"{_VLLM}vllm/tool_parsers/k2_horizon_tool_parser.py",
     note=(
         "Keys and values in tags, with or without a type between them, or JSON where the prompt asks for it; three "
-        "tags for three depths of thought."
+        "tags for three depths of reasoning."
     ),
     models=("k2-horizon*",),
     calls=(
@@ -160,7 +160,7 @@ _SOLAR_OPEN2: Final = Syntax(
     name="solar_open2",
     title="Solar Open 2",
     source=f"{_VLLM}vllm/tool_parsers/solar_open2_tool_parser.py",
-    note="The name ends its line; keys and values between tokens; values are of the type that the schema says.",
+    note="The name ends its line; keys and values between tokens; values are of the type that the schema gives.",
     models=("solar-open2*", "solar-open-2*", "solar-pro-4*", "solar-pro4*"),
     calls=(
         CallSyntax(
