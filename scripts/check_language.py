@@ -112,16 +112,20 @@ def places(path: str, text: str) -> list[Place]:
     return sorted(found, key=lambda place: place.line)
 
 
+_CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`)(?:(?!\n *\n|\n\|).)+?(?<!`)\1(?!`)", re.DOTALL)
+"""Code between as many backticks before and after: within a paragraph, or a row of a table."""
+
+
 def prose(text: str) -> str:
     """Return a page with its code blocks, code and addresses blanked out; every line stays where it is."""
     text = re.sub(r"^ *(`{3,})[^`\n]*\n.*?^ *\1 *$", _lines_only, text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!--.*?-->", _lines_only, text, flags=re.DOTALL)
-    return code_blanked(re.sub(r"\]\([^)]*\)|https?://\S+", "]", text))
+    return re.sub(r"\]\([^)]*\)|https?://\S+", "]", code_blanked(text))
 
 
 def code_blanked(text: str) -> str:
     """Return a text without what stands in backticks."""
-    return re.sub(r"(`+)[^`]+?\1", lambda code: "_" + _lines_only(code), text)
+    return _CODE.sub(lambda code: "_" + _lines_only(code), text)
 
 
 def _lines_only(match: re.Match[str]) -> str:

@@ -53,6 +53,8 @@ def test_the_numbers_only_fall(script: ModuleType) -> None:
         pytest.param("The `said` value, and `nobody`.", [], id="code"),
         pytest.param("```text\nsaid nobody\n```\nIt was said.", ["said"], id="block"),
         pytest.param("See [it](told.md).", [], id="link"),
+        pytest.param("`[a](`b) is said by `nobody`", ["said"], id="code-that-looks-like-a-link"),
+        pytest.param("| `a | it said `b` |\n| c | it tells `d` |", ["tells"], id="one-backtick-of-a-row"),
         pytest.param("Use your home directory.", [], id="home-directory"),
     ],
 )
