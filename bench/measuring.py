@@ -73,7 +73,10 @@ class Spread(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True):
-    """What the load tool saw in one window, and what the watched processes used in it (`tools/load.c`)."""
+    """What the load tool saw in one window, and what the watched processes used in it (`tools/load.c`).
+
+    `cpu_ns` is of all threads, `loop_ns` of the first of each process, which runs the event loop.
+    """
 
     seconds: float
     answers: int
@@ -85,6 +88,7 @@ class Sample(Struct, frozen=True):
     first_us: Spread | None
     token_us: Spread | None
     cpu_ns: int
+    loop_ns: int
     rss_kb: int
     peak_kb: int
 

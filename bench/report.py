@@ -24,7 +24,19 @@ OURS: Final = "xenoglot"
 START_GOALS: Final = {"start": 0.25, "idle": 40.0, "import": 100.0}
 """Seconds from spawning to the first 200, megabytes when idle after it, milliseconds of `import xenoglot`."""
 
-HEADS: Final = ("scenario", "gateway", "µs CPU", "x nginx", "per s", "p50 µs", "p99 µs", "first p50", "MB", "errors")
+HEADS: Final = (
+    "scenario",
+    "gateway",
+    "µs CPU",
+    "loop µs",
+    "x nginx",
+    "per s",
+    "p50 µs",
+    "p99 µs",
+    "first p50",
+    "MB",
+    "errors",
+)
 _TEXTS: Final = 2
 """The columns from the left that hold words."""
 
@@ -32,14 +44,15 @@ _TEXTS: Final = 2
 class Row(Struct, frozen=True, kw_only=True):
     """The figures of one gateway in one scenario: medians over the rounds, of memory the largest, of errors the sum.
 
-    `cpu_us` is for each request or token; `ratio` is that to nginx in the same round; `p50` and `p99` are how long a
-    token took from the mock to the client or, of whole answers, a request to its answer; `first` is a stream's first
-    token. All in microseconds.
+    `cpu_us` is for each request or token, `loop_us` the part of it in the thread of the event loop; `ratio` is that of
+    `cpu_us` to nginx in the same round; `p50` and `p99` are how long a token took from the mock to the client or, of
+    whole answers, a request to its answer; `first` is a stream's first token. All in microseconds.
     """
 
     scenario: str
     gateway: str
     cpu_us: float | None = None
+    loop_us: float | None = None
     ratio: float | None = None
     per_second: float = 0.0
     p50: float | None = None
@@ -82,12 +95,13 @@ def _row(scenario: Scenario, result: Result, base: Sequence[Sample]) -> Row:
     if not result.samples:
         return Row(scenario=scenario.name, gateway=result.gateway, reason=result.reason or "nothing was measured")
     samples = result.samples
-    costs, base_costs = [_cost(scenario, s) for s in samples], [_cost(scenario, s) for s in base]
+    costs, base_costs = [_cost(scenario, s, s.cpu_ns) for s in samples], [_cost(scenario, s, s.cpu_ns) for s in base]
     pairs = [ours / theirs for ours, theirs in zip(costs, base_costs, strict=False) if ours and theirs]
     return Row(
         scenario=scenario.name,
         gateway=result.gateway,
         cpu_us=_median(costs),
+        loop_us=_median([_cost(scenario, sample, sample.loop_ns) for sample in samples]),
         ratio=_median(pairs),
         per_second=statistics.median(_units(scenario, sample) / sample.seconds for sample in samples),
         p50=_median([_latency(scenario, sample, 0.5) for sample in samples]),
@@ -102,9 +116,10 @@ def _units(scenario: Scenario, sample: Sample) -> int:
     return sample.tokens if scenario.stream else sample.answers
 
 
-def _cost(scenario: Scenario, sample: Sample) -> float | None:
+def _cost(scenario: Scenario, sample: Sample, nanoseconds: int) -> float | None:
+    """Return microseconds for each request or token; `None` if there was none, or nothing was watched."""
     units = _units(scenario, sample)
-    return sample.cpu_ns / units / 1000 if units and sample.cpu_ns else None
+    return nanoseconds / units / 1000 if units and nanoseconds else None
 
 
 def _latency(scenario: Scenario, sample: Sample, part: float) -> float | None:
@@ -181,7 +196,7 @@ def cells(row: Row) -> list[str]:
     """Return `row` as the words of a table, under `HEADS`."""
     if row.reason:
         return [row.scenario, row.gateway, row.reason, *[""] * (len(HEADS) - 3)]
-    figures = (row.cpu_us, row.ratio, row.per_second, row.p50, row.p99, row.first, row.rss_mb)
+    figures = (row.cpu_us, row.loop_us, row.ratio, row.per_second, row.p50, row.p99, row.first, row.rss_mb)
     shown = ["-" if value is None else show(value) for value, show in zip(figures, _SHOW, strict=True)]
     return [row.scenario, row.gateway, *shown, str(row.errors or "")]
 
@@ -191,6 +206,7 @@ def _whole(value: float) -> str:
 
 
 _SHOW: Final[tuple[Callable[[float], str], ...]] = (
+    lambda value: f"{value:,.1f}",
     lambda value: f"{value:,.1f}",
     lambda value: f"{value:.2f}",
     _whole,

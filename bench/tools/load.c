@@ -59,13 +59,14 @@ static bool open_window, told_error;
 static uint64_t answered, answers, tokens, bytes, errors, faults[FAULTS];
 static struct histogram request_us, first_us, token_us;
 static int poller;
-static uint64_t cpu_at_open;
+static struct cpu cpu_at_open;
 static char buffer[1 << 18];
 
 /* The window, and the end. */
 
 static void finish(void) {
-  uint64_t cpu = watched_cpu() - cpu_at_open, now = now_us();
+  struct cpu cpu = watched_cpu();
+  uint64_t now = now_us();
   printf("{\"seconds\": %.6f, \"answers\": %llu, \"tokens\": %llu, \"bytes\": %llu, \"late\": %llu, \"errors\": {",
          open_window ? (double)(now - open_us) / 1e6 : 0, (unsigned long long)answers, (unsigned long long)tokens,
          (unsigned long long)bytes, (unsigned long long)late);
@@ -75,7 +76,8 @@ static void finish(void) {
   print_histogram("request_us", &request_us);
   print_histogram("first_us", &first_us);
   print_histogram("token_us", &token_us);
-  printf(", \"cpu_ns\": %llu, \"rss_kb\": %llu, \"peak_kb\": %llu}\n", (unsigned long long)cpu,
+  printf(", \"cpu_ns\": %llu, \"loop_ns\": %llu, \"rss_kb\": %llu, \"peak_kb\": %llu}\n",
+         (unsigned long long)(cpu.all - cpu_at_open.all), (unsigned long long)(cpu.first - cpu_at_open.first),
          (unsigned long long)watched_memory("VmRSS:"), (unsigned long long)watched_memory("VmHWM:"));
   exit(0);
 }

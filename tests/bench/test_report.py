@@ -37,6 +37,7 @@ def sample(units: int, cpu_us: float, *, p50: float = 100, p99: float = 200, err
         first_us=spread(p50 / 2, p99),
         token_us=spread(p50, p99),
         cpu_ns=round(cpu_us * 1000 * units),
+        loop_ns=round(cpu_us * 750 * units),
         rss_kb=20 * 1024,
         peak_kb=0,
     )
@@ -51,6 +52,7 @@ def test_a_row_has_medians_and_the_ratio_is_that_of_each_round() -> None:
     ours = (sample(100, 40), sample(100, 44), sample(100, 30))  # 2.0, 1.1 and 3.0 times
     rows = report.rows([WHOLE], found("w", nginx=nginx, xenoglot=ours))
     assert [(row.gateway, row.cpu_us, row.ratio) for row in rows] == [("nginx", 20.0, 1.0), ("xenoglot", 40.0, 2.0)]
+    assert (rows[0].loop_us, rows[1].loop_us) == (15.0, 30.0)
     assert (rows[1].per_second, rows[1].p50, rows[1].p99, rows[1].first, rows[1].rss_mb) == (100, 100, 200, 50, 20)
 
 
