@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
-from tests.gateway.running_gateway import AccessLines, RunningGateway, config_for
+from tests.gateway.running_gateway import TIMEOUT, AccessLines, RunningGateway, config_for
 from tests.gateway.scripted_backends import FIRST_EVENTS, HELLO, PATHS, Backend
+from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.observability.request_log import LONGEST_TELLING
 from xenoglot.model.content import Extra
 from xenoglot.model.events import BlockEnded, Finished, Started, UsageReported
 from xenoglot.model.response import Finish, Usage
+from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.backends.backend import Call
+    from xenoglot.model.json import JSON, JSONObject
 
 HEADER = "x-xenoglot-losses"
 EARLY = "$.usage odd dropped (only alien has it)"
@@ -140,6 +145,51 @@ def test_a_count_is_told_what_it_loses_too(
     assert (answer.status, answer.headers.get(HEADER)) == (status, told)
     assert (b"seed" in answer.body) == (policy == "refuse")
     assert access_lines.next()["losses"] == ([] if policy == "ignore" else ["$.sampling seed dropped (there is none)"])
+
+
+SEARCH = {"web_search": {"executor": "searxng", "url": "http://127.0.0.1:1/search"}}
+TURN: JSON = [{"role": "user", "content": "Hi"}]
+IMAGE: JSON = {"type": "image", "source": {"type": "file", "file_id": "FILE", "odd": 1}, "odd": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "settings", "body"),
+    [
+        pytest.param(
+            "/v1/messages",
+            {"tools": SEARCH},
+            {"messages": TURN, "tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+            id="tool",
+        ),
+        pytest.param(
+            "/v1/messages",
+            {"models": [{"name": "m", "upstream": "up", "caps": {"max_tokens": 5}}]},
+            {"messages": TURN},
+            id="cap",
+        ),
+        pytest.param("/v1/messages", {}, {"messages": [{"role": "user", "content": [IMAGE]}]}, id="file"),
+        pytest.param(
+            "/v1/messages/count_tokens", {}, {"messages": [{"role": "user", "content": [IMAGE]}]}, id="count-of-a-file"
+        ),
+    ],
+)
+@pytest.mark.parametrize("policy", ["warn", "refuse"])
+def test_losses_of_the_gateway_itself_are_refused_before_anything_is_sent(
+    path: str, settings: JSONObject, body: JSONObject, policy: str
+) -> None:
+    with (
+        Upstream(*answers("messages", text="Hi").rules()) as upstream,
+        DialectGateway(
+            upstream, "messages", on_loss=policy, upstream={"target": {"hosted_tools": []}}, **settings
+        ) as gateway,
+        openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        file = client.files.create(file=("a.png", b"\x89PNG\r\n\x1a\n"), purpose="user_data").id
+        asked = json.dumps({"model": "m", "max_tokens": 9, **body}).replace("FILE", file)
+        answer = httpx2.post(f"{gateway.url}{path}", content=asked, timeout=TIMEOUT)
+        sent = len(upstream.requests)
+    assert (answer.status_code, sent) == ((200, 1) if policy == "warn" else (400, 0)), answer.text
+    assert answer.headers.get(HEADER) or policy == "refuse"
 
 
 def test_openais_sdk_passes_over_the_comment(gateway_server: Callable[..., RunningGateway]) -> None:

@@ -12,6 +12,7 @@ from xenoglot.backends.backend import Call
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.loss import Losses
 from xenoglot.dialect_registry import get
+from xenoglot.errors import LossError
 from xenoglot.gateway.config.settings import CacheSettings
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.router import single
@@ -43,6 +44,25 @@ class Intercepted:
     def change(self, request: Request) -> None:
         """Send another request."""
         self.request = request
+
+
+async def test_a_cached_answer_whose_request_lost_something_is_refused_where_losses_are() -> None:
+    """Another policy may have allowed the loss when the answer was cached."""
+    interceptors = interceptors_of(config_for("scripted", cache=CacheSettings()))
+    assert interceptors is not None
+    backend, call = Scripted(HELLO), Intercepted(single("m", "scripted"))
+
+    async def ask() -> Answer:
+        call.losses.dropped("$.sampling", "seed", "there is none")
+        return await backend.answer(Call(request=call.request, losses=call.losses))
+
+    answer: EventAnswer = await interceptors.answer(call, ask)  # type: ignore[assignment]
+    assert [batch async for batch in answer.batches]
+    strict = Intercepted(call.plan)
+    strict.losses = Losses(strict=True)
+    with pytest.raises(LossError, match="seed"):
+        await interceptors.answer(strict, ask)
+    assert (len(backend.requests), strict.record.cache) == (1, None)
 
 
 @pytest.mark.parametrize("routed", [False, True], ids=["as-planned", "by-a-budget"])

@@ -132,10 +132,11 @@ async def operate(services: UpstreamServices, demand: Demand, call: AnyCall) -> 
         FailureError: none has one.
     """
     models, plan, operation = services.models, demand.plan, call.form.operation
+    kept = len(call.losses)
 
     async def ask(route: Route, key: int) -> OperationResult[Any]:
         handler = need_handler(models.backend(route), operation, call.request.model)
-        call.losses.rewind(0)
+        call.losses.rewind(kept)
         demand.record.routed(route)
         asked = operation.with_model(call.request, route.model)
         return await handler(replace(call, request=asked, key=key, trace=demand.record.trace_headers()))
@@ -255,8 +256,9 @@ class CountEndpoint(Struct, frozen=True):
         """
         services, request = self.services, call.request
         failed: FailureError | None = None
+        kept = len(call.losses)
         for route in routes_for(services, plan, request, ctx.exchange.headers).routes:
-            call.losses.rewind(0)
+            call.losses.rewind(kept)
             ctx.record.routed(route)
             key = services.dispatcher.ward.of(route).keys.earliest_index()
             trace = ctx.record.trace_headers()

@@ -95,9 +95,9 @@ class ToolRounds:
         try:
             request = await self._tools.prepare()
             request = replace(request, messages=function_history(request.messages, self._tools))
+            self._tools.note_losses(self._call.losses)
             self._call.change(request)
             self._answer = first = await ask()
-            self._tools.note_losses(self._call.losses)
         except BaseException:
             await self._tools.aclose()
             raise

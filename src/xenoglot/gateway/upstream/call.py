@@ -130,8 +130,12 @@ class UpstreamCall(Struct):
         return len(self.plan.routes) == 1
 
     def change(self, request: Request) -> None:
-        """Send `request` in place of the client's; its answer is still encoded for what the client requested."""
+        """Send `request` in place of the client's; its answer is still encoded for what the client requested.
+
+        What was lost until now is lost at every target.
+        """
         self.request, self.body, self._estimated = request, None, None
+        self._kept_losses = len(self.losses)
 
     def reasoning_filter(self) -> ReasoningFilter | None:
         """Return what removes the reasoning that the client did not ask for; `None` where all of it is returned.
@@ -283,7 +287,7 @@ class UpstreamCall(Struct):
             FailureError: no target answers. `WireError` alike.
         """
         self.change(request)
-        self._kept_losses, self.losses.strict = len(self.losses), False
+        self.losses.strict = False
         await self._measure()
         tries = self.record.tries
         try:
@@ -323,7 +327,6 @@ class UpstreamCall(Struct):
         if inlined is not None:
             self.change(inlined.request)
             self.size += inlined.grown
-            self._kept_losses = len(self.losses)
 
     async def _answer(
         self, hold: Reservation | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0

@@ -154,10 +154,15 @@ class Interceptors:
 
 
 def _hit(call: InterceptedCall, found: CachedAnswer, age: float) -> Answer:
-    """Return a cached answer. Its usage is that of the call that made it; the ledger records that it used nothing."""
+    """Return a cached answer. Its usage is that of the call that made it; the ledger records that it used nothing.
+
+    Raises:
+        LossError: its request lost something, and there may be no loss.
+    """
+    call.losses.extend(found.losses)
+    call.losses.settle()
     record = call.record
     record.answered_from_cache(found.upstream, found.target, age)
-    call.losses.extend(found.losses)
     answer = replayed(found)
     close = answer.aclose
 
