@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import httpx2
 import pytest
 from msgspec import Meta, Struct
 
 from tests.gateway.admin.administered import ADMIN, CLIENT, KEYS, SECRETS, VIEWER, Administered
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.errors import WireError
 from xenoglot.gateway.admin.route import Page, PageQuery, decode_cursor, decoded, encode_cursor
 from xenoglot.testing import Upstream, answers
@@ -87,6 +89,27 @@ def test_usage_is_summed_filtered_and_paged(administered: Administered) -> None:
     second = administered.admin("GET", f"/usage?by=model&limit=1&after={first['next']}").json()
     assert (first["has_more"], second["has_more"], second["next"]) == (True, False, None)
     assert first["data"] + second["data"] == every["data"]
+
+
+def test_usage_is_summed_by_a_tag() -> None:
+    with (
+        Upstream(*answers("chat", text="Hi").rules()) as server,
+        Administered(server, environ=SECRETS, keys=KEYS, ledger={}) as running,
+    ):
+        for team in ("search", "ads"):
+            headers = {"authorization": f"Bearer {CLIENT}", "x-xenoglot-tags": f"team={team}"}
+            body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+            httpx2.post(f"{running.url}/v1/chat/completions", json=body, headers=headers, timeout=TIMEOUT)
+        answer = running.admin("GET", "/usage?by=tag:team,model").json()
+        table = running.admin("GET", "/usage?by=tag:team&format=csv").text.splitlines()
+        refused = running.admin("GET", "/usage?by=tag:")
+    assert answer["by"] == ["tag:team", "model"]
+    assert [(row["tags"], row["model"], row["requests"]) for row in answer["data"]] == [
+        ({"team": "ads"}, "m", 1),
+        ({"team": "search"}, "m", 1),
+    ]
+    assert [line.partition(",")[0] for line in table] == ["tag:team", "ads", "search"]
+    assert (refused.status_code, "tag:NAME" in refused.text) == (400, True)
 
 
 def test_usage_as_csv(administered: Administered) -> None:

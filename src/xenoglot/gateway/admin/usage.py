@@ -15,6 +15,7 @@ from xenoglot.gateway.admin.route import AdminRequest, AdminRoute, RawBody, deco
 from xenoglot.gateway.admin.services import AdminServices
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.interval import since
+from xenoglot.store.ledger.tag_usage import TAG
 from xenoglot.store.ledger.usage_sums import SUMS
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class UsageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     from_: str = "30d"
     to: str | None = None
     by: str = "model"
-    """Groups, separated by commas: tenant, key, model, upstream, dialect, hour, day."""
+    """Groups, separated by commas: tenant, key, model, upstream, dialect, hour, day, tag:NAME."""
     tenant: str | None = None
     key: str | None = None
     model: str | None = None
@@ -60,6 +61,8 @@ class UsageSum(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dialect: str | None = None
     hour: int | None = None
     day: int | None = None
+    tags: dict[str, str] = {}
+    """Values of the tags that are grouped by; empty for requests without the tag."""
     currency: str
     requests: int
     failures: int
@@ -126,7 +129,7 @@ class UsageRoutes(Struct, frozen=True):
                 method="GET",
                 path="/usage",
                 handler=self.usage,
-                summary="Sum usage and cost by tenant, key, model, upstream, dialect, hour or day.",
+                summary="Sum usage and cost by tenant, key, model, upstream, dialect, hour, day or tag.",
                 query=UsageQuery,
                 returns=UsageReport,
                 media_types=(CSV,),
@@ -166,8 +169,8 @@ class UsageRoutes(Struct, frozen=True):
         query, services = request.query(UsageQuery), self.services
         await services.recorded()
         by = [name for name in query.by.split(",") if name]
-        if unknown := [name for name in by if name not in queries.GROUPS]:
-            raise WireError("$.by", f"`{unknown[0][:50]}`: expected some of {', '.join(queries.GROUPS)}")
+        if unknown := [name for name in by if not queries.is_group(name)]:
+            raise WireError("$.by", f"`{unknown[0][:50]}`: expected some of {queries.EXPECTED}")
         begin, end = period(query.from_, query.to, services.now())
         which = queries.UsageFilter(
             since=begin // HOUR * HOUR,
@@ -186,7 +189,9 @@ class UsageRoutes(Struct, frozen=True):
         if query.format == "csv":
             return RawBody(_csv((*by, "currency", *SUMS), sums), CSV)
         following = encode_cursor((float(first + query.limit),)) if more else None
-        data = msgspec.convert(sums, list[UsageSum])
+        tags = [name for name in by if name.startswith(TAG)]
+        named = [{**row, "tags": {name.removeprefix(TAG): row[name] for name in tags}} for row in sums]
+        data = msgspec.convert(named, list[UsageSum])
         return UsageReport(from_=which.since, to=end, by=by, data=data, has_more=more, next=following)
 
 
