@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from playwright.sync_api import expect
 
-from tests.gateway.admin.administered import ADMIN, CLIENT, KEYS, SECRETS, Administered
-from tests.gateway.console.browser import NARROW, WIDE, ConsoleBrowser, chromium
+from tests.gateway.admin.administered import CLIENT, KEYS, SECRETS, Administered
+from tests.gateway.console.browser import NARROW, WIDE, ConsoleBrowser
 from xenoglot.gateway.console.links import fragment
 from xenoglot.gateway.console.render import NAVIGATION
 from xenoglot.testing import Upstream, answers
@@ -35,24 +35,6 @@ def gateway() -> Iterator[Administered]:
         running.generate("b", path="/v1/messages", max_tokens=9, top_k=3)
         running.generate(HOSTILE)
         yield running
-
-
-@pytest.fixture(scope="module")
-def opened(gateway: Administered) -> Iterator[ConsoleBrowser]:
-    with chromium() as browser:
-        console = ConsoleBrowser(browser, gateway.url)
-        console.sign_in(ADMIN)
-        yield console
-        console.close()
-
-
-@pytest.fixture
-def console(opened: ConsoleBrowser) -> Iterator[ConsoleBrowser]:
-    """Give the browser, and fail if a page had problems."""
-    opened.look("light", WIDE)
-    opened.problems.clear()
-    yield opened
-    assert opened.problems == []
 
 
 def served(console: ConsoleBrowser) -> list[str]:

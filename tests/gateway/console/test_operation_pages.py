@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, VIEWER, Administered
+from tests.gateway.admin.administered import KEYS, SECRETS, Administered
 from tests.gateway.console.test_pages import FORMULA, texts
-from tests.gateway.console.visited import Visitor
 from xenoglot.gateway.admin.usage import UsageReport, UsageSum
 from xenoglot.gateway.console.pages.usage import chart
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.gateway.console.visited import Visitor
 
 DAY = 86400
 
@@ -32,22 +33,6 @@ def gateway() -> Iterator[Administered]:
         for model in ("a", "a", FORMULA):
             assert running.generate(model).status_code == 200
         yield running
-
-
-@pytest.fixture(scope="module")
-def admin(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(ADMIN)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(scope="module")
-def viewer(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(VIEWER)
-    yield browser
-    browser.close()
 
 
 def test_usage_has_a_row_for_each_group(viewer: Visitor) -> None:

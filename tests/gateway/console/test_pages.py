@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, VIEWER, Administered
+from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, Administered
 from tests.gateway.console.visited import Visitor
 from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.gateway.console.render import HERE, money
@@ -46,22 +46,14 @@ def gateway() -> Iterator[Administered]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def visitor(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(VIEWER)
-    yield browser
-    browser.close()
-
-
 def texts(page: str) -> list[str]:
     """Return the texts of a page, without its tags."""
     return [unescape(text).strip() for text in re.sub(r"<[^>]*>", "\n", page).splitlines() if text.strip()]
 
 
-def test_the_overview_has_the_sums_of_the_ledger(visitor: Visitor, gateway: Administered) -> None:
+def test_the_overview_has_the_sums_of_the_ledger(viewer: Visitor, gateway: Administered) -> None:
     sums = gateway.admin("GET", "/usage?from=24h&by=tenant").json()["data"][0]
-    words = texts(visitor.get().text)
+    words = texts(viewer.get().text)
     for label, expected in [
         ("Requests, 24 hours", sums["requests"]),
         ("Failures", sums["failures"]),
@@ -73,8 +65,8 @@ def test_the_overview_has_the_sums_of_the_ledger(visitor: Visitor, gateway: Admi
     assert "up" in words
 
 
-def test_a_script_gets_the_figures_alone(visitor: Visitor) -> None:
-    piece = visitor.get("/", {"hx-request": "true"}).text
+def test_a_script_gets_the_figures_alone(viewer: Visitor) -> None:
+    piece = viewer.get("/", {"hx-request": "true"}).text
     assert piece.lstrip().startswith("<dl")
     assert "<html" not in piece
 
@@ -89,16 +81,16 @@ def test_a_script_gets_the_figures_alone(visitor: Visitor) -> None:
         ("?to=1h", []),
     ],
 )
-def test_requests_are_filtered(visitor: Visitor, query: str, models: list[str]) -> None:
-    rows = re.findall(r"<tr>\s*<td><a.*?</tr>", visitor.get(f"/requests{query}").text, re.DOTALL)
+def test_requests_are_filtered(viewer: Visitor, query: str, models: list[str]) -> None:
+    rows = re.findall(r"<tr>\s*<td><a.*?</tr>", viewer.get(f"/requests{query}").text, re.DOTALL)
     assert [texts(row)[2] for row in rows] == models
 
 
-def test_pages_follow_each_other(visitor: Visitor) -> None:
+def test_pages_follow_each_other(viewer: Visitor) -> None:
     seen: list[str] = []
     place: str | None = "?"
     while place is not None:
-        page = visitor.get(f"/requests{place}").text
+        page = viewer.get(f"/requests{place}").text
         seen += re.findall(r'href="/console/requests/(req_\w+)"', page)
         found = re.search(r'href="(\?[^"]*after=[^"]*)"', page)
         place = None if found is None else unescape(found[1])
@@ -106,30 +98,30 @@ def test_pages_follow_each_other(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/requests", "/requests?model=%3Cscript%3E%22%27"])
-def test_nothing_of_a_request_is_markup(visitor: Visitor, path: str) -> None:
-    page = visitor.get(path).text
+def test_nothing_of_a_request_is_markup(viewer: Visitor, path: str) -> None:
+    page = viewer.get(path).text
     scripts = re.findall(r"<script\b[^>]*>", page)
     assert all(re.fullmatch(r'<script src="/console/static/[\w.?=]+" defer>', one) for one in scripts)
     assert not re.search(r"<img|javascript:|<script>", page)
 
 
-def test_a_filter_that_is_invalid_is_named(visitor: Visitor, gateway: Administered) -> None:
-    answer = visitor.get("/requests?status=many")
+def test_a_filter_that_is_invalid_is_named(viewer: Visitor, gateway: Administered) -> None:
+    answer = viewer.get("/requests?status=many")
     assert (answer.status_code, "$.status" in answer.text) == (400, True)
     routes = {row["route"] for row in gateway.admin("GET", "/requests?failed=true").json()["data"]}
     assert not [route for route in routes if route.startswith("/console")]
 
 
-def test_the_file_has_every_request_and_no_formula(visitor: Visitor) -> None:
-    answer = visitor.get("/requests.csv")
+def test_the_file_has_every_request_and_no_formula(viewer: Visitor) -> None:
+    answer = viewer.get("/requests.csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert f"'{FORMULA}" in [row["model"] for row in rows]
     assert len(rows) >= len(SENT)
 
 
-def test_requests_come_as_they_end(visitor: Visitor, gateway: Administered) -> None:
-    cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
+def test_requests_come_as_they_end(viewer: Visitor, gateway: Administered) -> None:
+    cookie = "; ".join(f"{name}={value}" for name, value in viewer.cookies.items())
     address = f"{gateway.url}/console/requests/live?model=live"
     with httpx2.stream("GET", address, headers={"cookie": cookie}, timeout=TIMEOUT) as answer:
         lines = answer.iter_lines()
@@ -140,11 +132,11 @@ def test_requests_come_as_they_end(visitor: Visitor, gateway: Administered) -> N
     assert '"model":"live"' in event
 
 
-def test_a_viewer_changes_nothing(visitor: Visitor, gateway: Administered) -> None:
+def test_a_viewer_changes_nothing(viewer: Visitor, gateway: Administered) -> None:
     admin = Visitor(gateway.url)
     assert admin.sign_in(ADMIN).status_code == 303
     admin.close()
-    assert "viewer" in visitor.get().text
+    assert "viewer" in viewer.get().text
 
 
 @pytest.mark.parametrize(
@@ -171,12 +163,12 @@ def test_files_of_other_projects_are_unchanged() -> None:
     assert minified == set(named)
 
 
-def test_files_are_served_with_their_types(visitor: Visitor) -> None:
-    page = visitor.get().text
+def test_files_are_served_with_their_types(viewer: Visitor) -> None:
+    page = viewer.get().text
     for address in re.findall(r'(?:src|href)="/console(/static/[^"]+)"', page):
-        answer = visitor.get(address)
+        answer = viewer.get(address)
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
         assert answer.headers["content-type"].partition(";")[0] in ("text/css", "text/javascript", "image/svg+xml")
     for missing in ("/static/none.js", "/static/../render.py", "/static/%2e%2e/render.py", "/static/licences"):
-        assert visitor.get(missing).status_code == 404
+        assert viewer.get(missing).status_code == 404

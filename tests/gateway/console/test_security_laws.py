@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from tests.gateway.admin.administered import ADMIN, CLIENT, KEYS, SECRETS, VIEWER, Administered
+from tests.gateway.admin.administered import CLIENT, KEYS, SECRETS, Administered
 from tests.gateway.console.visited import Visitor
 from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.gateway.console.render import HERE, NAVIGATION, SECURITY_HEADERS
@@ -74,22 +74,6 @@ def gateway() -> Iterator[Administered]:
         headers = {"authorization": f"Bearer {CLIENT}", "x-session-id": "zzmark"}
         httpx2.post(f"{running.url}/v1/messages", json=body, headers=headers, timeout=TIMEOUT)
         yield running
-
-
-@pytest.fixture(scope="module")
-def admin(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(ADMIN)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(scope="module")
-def viewer(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(VIEWER)
-    yield browser
-    browser.close()
 
 
 class Markup(HTMLParser):

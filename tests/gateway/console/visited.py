@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -10,7 +11,7 @@ import httpx2
 from tests.gateway.running_gateway import TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from xenoglot.model.json import JSON
 
@@ -55,3 +56,14 @@ class Visitor:
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', self.get().text)
         assert found is not None
         return found[1]
+
+
+@contextmanager
+def signed_in(url: str, key: str) -> Iterator[Visitor]:
+    """Give a visitor of the gateway at `url` with a session of this key."""
+    visitor = Visitor(url)
+    visitor.sign_in(key)
+    try:
+        yield visitor
+    finally:
+        visitor.close()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.gateway.admin.administered import ADMIN, CLIENT, KEYS, SECRETS, Administered
-from tests.gateway.console.browser import NARROW, ConsoleBrowser, chromium
+from tests.gateway.admin.administered import CLIENT, KEYS, SECRETS, Administered
+from tests.gateway.console.browser import NARROW, ConsoleBrowser
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
@@ -31,23 +31,6 @@ def gateway() -> Iterator[Administered]:
         Administered(server, environ=SECRETS, keys=keys, ledger={}, capture=capture) as running,
     ):
         yield running
-
-
-@pytest.fixture(scope="module")
-def opened(gateway: Administered) -> Iterator[ConsoleBrowser]:
-    with chromium() as browser:
-        console = ConsoleBrowser(browser, gateway.url)
-        console.sign_in(ADMIN)
-        yield console
-        console.close()
-
-
-@pytest.fixture
-def console(opened: ConsoleBrowser) -> Iterator[ConsoleBrowser]:
-    """Give the browser, and fail if a page had problems."""
-    opened.problems.clear()
-    yield opened
-    assert opened.problems == []
 
 
 def sent(gateway: Administered, **more: JSON) -> str:

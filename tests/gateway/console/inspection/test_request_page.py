@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, VIEWER, Administered
+from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, Administered
 from tests.gateway.console.visited import Visitor
 from xenoglot.gateway.admin.requests import CapturedBody
 from xenoglot.gateway.console.inspection import bodies as inspected
@@ -43,14 +43,6 @@ def gateway() -> Iterator[Administered]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def visitor(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(VIEWER)
-    yield browser
-    browser.close()
-
-
 def sent(gateway: Administered, text: str = "Hi", **more: JSON) -> str:
     """Return the id of a request of Anthropic's dialect that was answered."""
     message: JSON = [{"role": "user", "content": text}]
@@ -69,8 +61,8 @@ def groups(page: str) -> dict[str, list[str]]:
     return found
 
 
-def test_the_bodies_stand_side_by_side_and_are_aligned(visitor: Visitor, gateway: Administered) -> None:
-    page = visitor.get(f"/requests/{sent(gateway, stop_sequences=['END'])}").text
+def test_the_bodies_stand_side_by_side_and_are_aligned(viewer: Visitor, gateway: Administered) -> None:
+    page = viewer.get(f"/requests/{sent(gateway, stop_sequences=['END'])}").text
     assert re.findall(r'id="side-(\w+)"', page) == list(PARTS)
     found = list(groups(page).values())
     for pair in (
@@ -83,27 +75,27 @@ def test_the_bodies_stand_side_by_side_and_are_aligned(visitor: Visitor, gateway
         assert pair in found
 
 
-def test_losses_are_marked_at_their_places(visitor: Visitor, gateway: Administered) -> None:
-    page = visitor.get(f"/requests/{sent(gateway, top_k=3)}").text
+def test_losses_are_marked_at_their_places(viewer: Visitor, gateway: Administered) -> None:
+    page = viewer.get(f"/requests/{sent(gateway, top_k=3)}").text
     (line,) = re.findall(r'<div class="line d0" id="loss-0">.*?</div>', page, re.DOTALL)
     assert "<b>top_k</b>" in line
     assert "dropped: top_k, the dialect has no such field" in line
     assert 'href="#loss-0"' in page
 
 
-def test_a_stream_is_an_answer_and_events(visitor: Visitor, gateway: Administered) -> None:
+def test_a_stream_is_an_answer_and_events(viewer: Visitor, gateway: Administered) -> None:
     name = sent(gateway, stream=True)
-    page = visitor.get(f"/requests/{name}").text
+    page = viewer.get(f"/requests/{name}").text
     assert ["content=Hello", "text=Hello"] in groups(page).values()
     places = re.findall(r'data-events="/console(/[^"]+)"', page)
     assert [place.rpartition("/")[2] for place in places] == list(PARTS[2:])
-    upstream, client = (visitor.get(place).json() for place in places)
+    upstream, client = (viewer.get(place).json() for place in places)
     assert upstream[-1] == ["", "[DONE]"]
     assert [event for event, _ in client][-1] == "message_stop"
 
 
-def test_the_course_is_shown_in_order(visitor: Visitor, gateway: Administered) -> None:
-    page = visitor.get(f"/requests/{sent(gateway)}").text
+def test_the_course_is_shown_in_order(viewer: Visitor, gateway: Administered) -> None:
+    page = viewer.get(f"/requests/{sent(gateway)}").text
     steps = re.findall(r'aria-hidden="true">■</span> (.*?)</td>', page)
     assert steps == [
         "queue and translation",
@@ -114,18 +106,18 @@ def test_the_course_is_shown_in_order(visitor: Visitor, gateway: Administered) -
     ]
 
 
-def test_without_a_capture_the_page_says_how(visitor: Visitor, gateway: Administered) -> None:
+def test_without_a_capture_the_page_says_how(viewer: Visitor, gateway: Administered) -> None:
     name = gateway.generate("other").headers["x-request-id"]
-    page = visitor.get(f"/requests/{name}")
+    page = viewer.get(f"/requests/{name}")
     assert page.status_code == 200
     assert '[capture]\nmodels = ["other"]' in page.text
-    assert visitor.get(f"/requests/{name}/vector.zip").status_code == 404
-    assert visitor.get("/requests/req_none").status_code == 404
+    assert viewer.get(f"/requests/{name}/vector.zip").status_code == 404
+    assert viewer.get("/requests/req_none").status_code == 404
 
 
-def test_hostile_content_is_inert(visitor: Visitor, gateway: Administered) -> None:
+def test_hostile_content_is_inert(viewer: Visitor, gateway: Administered) -> None:
     name = sent(gateway, HOSTILE)
-    answers_ = [visitor.get(f"/requests/{name}"), visitor.get(f"/requests/{name}/text/client_request")]
+    answers_ = [viewer.get(f"/requests/{name}"), viewer.get(f"/requests/{name}/text/client_request")]
     page = answers_[0].text
     assert not re.search(r"<img|<script>|alert\(1\)<", page)
     for answer in answers_:
@@ -135,18 +127,18 @@ def test_hostile_content_is_inert(visitor: Visitor, gateway: Administered) -> No
     assert answers_[1].headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_large_body_makes_no_large_page(visitor: Visitor, gateway: Administered) -> None:
+def test_a_large_body_makes_no_large_page(viewer: Visitor, gateway: Administered) -> None:
     words: JSON = {f"k{number}": HOSTILE for number in range(10_000)}
-    page = visitor.get(f"/requests/{sent(gateway, 'x' * 1_000_000, metadata=words)}").text
+    page = viewer.get(f"/requests/{sent(gateway, 'x' * 1_000_000, metadata=words)}").text
     shown, sent_again = page.split("Use it again")
     assert shown.count('<div class="line') <= 4 * MOST_ROWS
     assert len(shown) < 2_500_000
     assert len(sent_again) < 20_000  # nothing so large is sent again from a page
 
 
-def test_a_vector_has_the_files_of_both_sides(visitor: Visitor, gateway: Administered) -> None:
+def test_a_vector_has_the_files_of_both_sides(viewer: Visitor, gateway: Administered) -> None:
     name = sent(gateway, stream=True)
-    with ZipFile(io.BytesIO(visitor.get(f"/requests/{name}/vector.zip").content)) as archive:
+    with ZipFile(io.BytesIO(viewer.get(f"/requests/{name}/vector.zip").content)) as archive:
         names = archive.namelist()
         request = json.loads(archive.read(names[0]))
         stream = archive.read(f"chat/{name}/stream.sse")
@@ -156,9 +148,9 @@ def test_a_vector_has_the_files_of_both_sides(visitor: Visitor, gateway: Adminis
     assert stream.endswith(b"data: [DONE]\n\n")
 
 
-def test_a_command_sends_it_again_without_a_key(visitor: Visitor, gateway: Administered) -> None:
+def test_a_command_sends_it_again_without_a_key(viewer: Visitor, gateway: Administered) -> None:
     name = sent(gateway, "it's")
-    page = visitor.get(f"/requests/{name}").text
+    page = viewer.get(f"/requests/{name}").text
     (command,) = re.findall(r'<pre id="curl"[^>]*>(.*?)</pre>', page, re.DOTALL)
     command = unescape(command)
     assert command.startswith('curl "$XENOGLOT_URL"/v1/messages \\\n  -H "authorization: Bearer $XENOGLOT_KEY"')

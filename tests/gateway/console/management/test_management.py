@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, VIEWER, Administered
+from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, Administered
 from tests.gateway.console.visited import Visitor
 from xenoglot.testing import Upstream, answers
 
@@ -32,22 +32,6 @@ def gateway() -> Iterator[Administered]:
         ) as running,
     ):
         yield running
-
-
-@pytest.fixture(scope="module")
-def admin(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(ADMIN)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(scope="module")
-def viewer(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(VIEWER)
-    yield browser
-    browser.close()
 
 
 def secret_of(page: str) -> str:

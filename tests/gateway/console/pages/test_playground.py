@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast
 import httpx2
 import pytest
 
-from tests.gateway.admin.administered import CLIENT, KEYS, SECRETS, VIEWER, Administered
-from tests.gateway.console.visited import Visitor
+from tests.gateway.admin.administered import CLIENT, KEYS, SECRETS, Administered
 from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.gateway.console.pages.playground import shown_dialects
 from xenoglot.testing import Upstream, answers
@@ -17,6 +16,7 @@ from xenoglot.testing import Upstream, answers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.gateway.console.visited import Visitor
     from xenoglot.model.json import JSONObject
 
 TALKING = shown_dialects()
@@ -43,34 +43,26 @@ def gateway() -> Iterator[Administered]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def visitor(gateway: Administered) -> Iterator[Visitor]:
-    browser = Visitor(gateway.url)
-    browser.sign_in(VIEWER)
-    yield browser
-    browser.close()
-
-
-def sent(visitor: Visitor, action: str, body: JSONObject) -> JSONObject:
+def sent(viewer: Visitor, action: str, body: JSONObject) -> JSONObject:
     """Return what the script gets."""
-    answer = visitor.post_json(f"/playground/{action}", body)
+    answer = viewer.post_json(f"/playground/{action}", body)
     assert answer.status_code == 200
     return cast("JSONObject", answer.json())
 
 
 @pytest.mark.parametrize("dialect", TALKING)
-def test_a_form_is_a_request_in_each_dialect(gateway: Administered, visitor: Visitor, dialect: str) -> None:
-    made = sent(visitor, "write", {"from": "chat", "to": dialect, "text": json.dumps(FORM)})
+def test_a_form_is_a_request_in_each_dialect(gateway: Administered, viewer: Visitor, dialect: str) -> None:
+    made = sent(viewer, "write", {"from": "chat", "to": dialect, "text": json.dumps(FORM)})
     assert [loss for loss in made["losses"] if loss["how"] == "dropped"] == []
     url, headers = f"{gateway.url}{made['path']}", {"authorization": f"Bearer {CLIENT}"}
     answer = httpx2.post(url, content=made["body"], headers=headers, timeout=TIMEOUT)
     assert answer.status_code == 200
-    found = sent(visitor, "read", {"from": dialect, "to": "chat", "text": answer.text})
+    found = sent(viewer, "read", {"from": dialect, "to": "chat", "text": answer.text})
     assert '"content":"Hel"' in found["stream"]
     part = answer.text[: answer.text.rindex("\n", 0, len(answer.text) * 2 // 3) + 1]
-    assert "stream" in sent(visitor, "read", {"from": dialect, "to": "chat", "text": part})
+    assert "stream" in sent(viewer, "read", {"from": dialect, "to": "chat", "text": part})
 
 
-def test_what_is_no_request_is_reported(visitor: Visitor) -> None:
-    made = sent(visitor, "write", {"from": "chat", "to": "messages", "text": '{"messages": 3}'})
+def test_what_is_no_request_is_reported(viewer: Visitor) -> None:
+    made = sent(viewer, "write", {"from": "chat", "to": "messages", "text": '{"messages": 3}'})
     assert (made["path"], "body" in made) == ("$.body", False)
