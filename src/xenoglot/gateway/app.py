@@ -218,7 +218,7 @@ class Gateway:
             if error.name != "jinja2":
                 raise
             raise FailureError(Failure(kind="not_found", message=missing_extra("jinja2"))) from None
-        return console_endpoint(self._admin_services(), admin, self.auth)
+        return console_endpoint(self._admin_services(), admin)
 
     def admin_routes(self) -> tuple[AdminRoute, ...]:
         """Return the table of the administration."""
@@ -247,7 +247,7 @@ class Gateway:
             dispatcher=self.dispatcher,
             backends=self.backends,
             routes=self.routes,
-            stored=self.auth.stored,
+            auth=self.auth,
             redact=self.redact,
             ended=lambda: self.draining or self.replaced,
             reload=self.reload,

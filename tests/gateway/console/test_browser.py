@@ -134,6 +134,21 @@ def test_rows_come_while_live_is_pressed(console: ConsoleBrowser, gateway: Admin
     expect(button).to_have_attribute("aria-pressed", "false")
 
 
+def test_live_rows_end_with_the_session(gateway: Administered, opened: ConsoleBrowser) -> None:
+    """The page leads to where one signs in."""
+    context = opened.page.context.browser
+    assert context is not None
+    made = gateway.admin("POST", "/keys", {"name": "follower", "roles": ["viewer"]}).json()
+    follower = ConsoleBrowser(context, gateway.url)
+    follower.sign_in(made["secret"])
+    page = follower.visit("/requests")
+    with page.expect_response(lambda answer: "/requests/live" in answer.url):
+        page.get_by_role("button", name="Live").click()
+    gateway.admin("DELETE", "/keys/follower")
+    expect(page.get_by_label("API key of an administrator or viewer")).to_be_visible()
+    follower.close()
+
+
 def test_text_of_a_client_is_text(console: ConsoleBrowser) -> None:
     page = console.visit("/requests")
     expect(page.locator("tbody")).to_contain_text(HOSTILE)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from xenoglot.gateway.admin.endpoint import AdminEndpoint
     from xenoglot.gateway.admin.services import AdminServices
     from xenoglot.gateway.console.route import ConsoleRoute
-    from xenoglot.gateway.endpoint.request_context import AuthService
 
 MARK = "zzmark"
 HOSTILE = f"'\"><img src=x {MARK}=1 onerror=alert(1)><script {MARK}>alert(2)</script>{{{{7*7}}}}&lt;b {MARK}&gt;\u202e"
@@ -40,8 +39,8 @@ READING = {"/translate", "/playground/write", "/playground/read", "/configuratio
 
 def rows() -> list[ConsoleRoute]:
     """Return the table of the console."""
-    services = cast("AdminServices", SimpleNamespace(bodies=None, config=None, keeper=None))
-    endpoint = console_endpoint(services, cast("AdminEndpoint", None), cast("AuthService", None))
+    services = cast("AdminServices", SimpleNamespace(auth=None, bodies=None, config=None, keeper=None))
+    endpoint = console_endpoint(services, cast("AdminEndpoint", None))
     return [route for _, route in endpoint._routes]
 
 

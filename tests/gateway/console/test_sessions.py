@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import httpx2
 import pytest
 
 from tests.gateway.admin.administered import ADMIN, CLIENT, KEYS, SECRETS, VIEWER, Administered
 from tests.gateway.console.visited import Visitor
+from tests.gateway.running_gateway import TIMEOUT
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import Keyring, Principal, digest_of_wire
 from xenoglot.gateway.console.sessions import ALL, COOKIE, LOGINS, Sessions
@@ -159,6 +162,51 @@ def test_a_session_ends_with_its_key(visitor: Visitor, gateway: Administered) ->
     assert visitor.get().status_code == 200
     gateway.admin("PATCH", "/keys/visitor", {"disabled": True})
     assert visitor.get().status_code == 303
+
+
+ENDINGS: tuple[tuple[str, str, JSON], ...] = (
+    ("PATCH", "", {"disabled": True}),
+    ("PATCH", "", {"expires": 1.0}),
+    ("PATCH", "", {"roles": ["client"]}),
+    ("POST", "/rotate", {"keep_old": 0}),
+    ("DELETE", "", None),
+)
+"""Requests after which the secret of a key opens the console no more."""
+
+
+@pytest.mark.parametrize(
+    ("method", "action", "body"), ENDINGS, ids=["disabled", "expired", "role", "rotated", "deleted"]
+)
+def test_live_rows_end_with_the_key(
+    visitor: Visitor, gateway: Administered, method: str, action: str, body: JSON
+) -> None:
+    """Those of the console, and those of the administration."""
+    made = gateway.admin("POST", "/keys", {"name": "follower", "roles": ["viewer"]}).json()
+    visitor.sign_in(made["secret"])
+    places = {
+        f"{gateway.url}/console/requests/live": {"cookie": f"{COOKIE}={visitor.cookies[COOKIE]}"},
+        f"{gateway.url}/admin/v1/requests?follow=true": {"x-api-key": made["secret"]},
+    }
+    with ExitStack() as stack:
+        streams = []
+        for place, headers in places.items():
+            answer = stack.enter_context(httpx2.stream("GET", place, headers=headers, timeout=TIMEOUT))
+            streams.append(answer.iter_lines())
+            assert next(streams[-1]) == ": requests as they end"
+        assert gateway.admin(method, f"/keys/follower{action}", body).status_code in (200, 201, 204)
+        for lines in streams:
+            assert [line for line in lines if line.startswith("data:")] == []
+    gateway.admin("DELETE", "/keys/follower")
+
+
+def test_live_rows_end_with_the_session(visitor: Visitor, gateway: Administered) -> None:
+    visitor.sign_in(VIEWER)
+    headers = {"cookie": f"{COOKIE}={visitor.cookies[COOKIE]}"}
+    with httpx2.stream("GET", f"{gateway.url}/console/requests/live", headers=headers, timeout=TIMEOUT) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == ": requests as they end"
+        visitor.post("/sign-out", {})
+        assert [line for line in lines if line.startswith("data:")] == []
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "é"])

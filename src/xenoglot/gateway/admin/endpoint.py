@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote
 
@@ -14,6 +15,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.admin.openapi import openapi_document
 from xenoglot.gateway.admin.route import ADMIN, AdminRequest, AdminRoute, EventStream, Page, RawBody
+from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.endpoint.responses import fail, send
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, VERSION
 from xenoglot.model.failure import Failure
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from xenoglot.gateway.admin.route import AdminResult
-    from xenoglot.gateway.endpoint.request_context import BodyReader, RequestContext
+    from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader, RequestContext
     from xenoglot.gateway.endpoint.routes import EndpointRow
+    from xenoglot.gateway.http.application import Exchange
 
 METHOD_NOT_ALLOWED: Final = 405
 NO_STORE: Final = ("cache-control", "no-store")
@@ -35,12 +38,15 @@ ROW_BYTES: Final = 500
 class AdminEndpoint:
     """Answers the requests below `/admin/v1`. Errors have the form of the Chat Completions API."""
 
-    def __init__(self, routes: Sequence[AdminRoute], bodies: BodyReader, rows: Sequence[EndpointRow] = ()) -> None:
+    def __init__(
+        self, routes: Sequence[AdminRoute], bodies: BodyReader, auth: AuthService, rows: Sequence[EndpointRow] = ()
+    ) -> None:
         self.routes = tuple(routes)
         self._rows = rows
         """The route table of the whole gateway, for the document."""
         self._document: bytes | None = None
         self._bodies = bodies
+        self._auth = auth
         self._dialect = dialects.get(USUAL_DIALECT)
         self._exact: dict[tuple[str, ...], dict[str, AdminRoute]] = {}
         self._templates: dict[tuple[str, ...], dict[str, AdminRoute]] = {}
@@ -76,9 +82,26 @@ class AdminEndpoint:
             if not isinstance(value, dict):
                 raise WireError("$", "expected an object")
         parameters = query_parameters(ctx.exchange.query)
-        request = AdminRequest(ctx=ctx, route=route, variables=variables, parameters=parameters, value=value)
+        request = AdminRequest(
+            ctx=ctx,
+            admitted=partial(self._admitted, ctx.exchange),
+            route=route,
+            variables=variables,
+            parameters=parameters,
+            value=value,
+        )
         request.query(route.query)
         await _answer(ctx, route, await route.handler(request))
+
+    async def _admitted(self, exchange: Exchange) -> bool:
+        """Return whether the key of a request that was let in may still read.
+
+        Raises:
+            FailureError: that cannot be found out now.
+        """
+        keyring = self._auth.keyring
+        await keyring.learn(exchange.headers)
+        return isinstance(keyring.admit(exchange.headers, "view"), Principal)
 
     async def serve_document(self, ctx: RequestContext) -> None:
         """Send the OpenAPI document, which is made once."""

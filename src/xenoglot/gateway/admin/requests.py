@@ -30,7 +30,7 @@ from xenoglot.store.ledger.tail import POLL_SECONDS, RequestTail
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.gateway.admin.route import AdminResult
     from xenoglot.gateway.admin.services import AdminServices
@@ -157,7 +157,7 @@ class RequestRoutes:
                 raise FailureError(TOO_MANY)
             last = decode_cursor(request.ctx.exchange.header("last-event-id") or query.after, float, str)
             begin = (which.since or now, "") if last is None else (float(last[0]), str(last[1]))
-            return EventStream(self._follow(RequestTail(which, begin)))
+            return EventStream(self._follow(RequestTail(which, begin), request.admitted))
         place = decode_cursor(query.after, float, str)
         if place is not None:
             which = replace(which, before=(float(place[0]), str(place[1])))
@@ -203,14 +203,14 @@ class RequestRoutes:
             expires=row.expires,
         )
 
-    async def _follow(self, tail: RequestTail) -> AsyncGenerator[bytes]:
-        """Yield an event for each request that ends, until the gateway stops."""
+    async def _follow(self, tail: RequestTail, admitted: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
+        """Yield an event for each request that ends, until the gateway stops or the client is not `admitted`."""
         services = self._services
         self._streams += 1
         quiet_since = time.monotonic()
         try:
             yield b": requests as they end\n\n"
-            while not services.ended():
+            while not services.ended() and await admitted():
                 polled = services.now()
                 for row in tail.new(await services.read(tail.steps()), polled):
                     yield _event(row)

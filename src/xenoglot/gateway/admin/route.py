@@ -117,10 +117,12 @@ class AdminRoute(Struct, frozen=True, kw_only=True):
 class AdminRequest(Struct, kw_only=True):
     """A request of an administrator or viewer. `variables` are those of the path, decoded; `value` is the JSON body.
 
-    `parameters` are the values of each name in the query.
+    `parameters` are the values of each name in the query. `admitted` returns whether its key or session may still read,
+    for streams; it raises `FailureError` if that cannot be found out.
     """
 
     ctx: RequestContext
+    admitted: Callable[[], Awaitable[bool]]
     route: AdminRoute
     variables: Mapping[str, str]
     parameters: Mapping[str, Sequence[str]]

@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from xenoglot.backends.backend import Backend
 from xenoglot.errors import FailureError
-from xenoglot.gateway.auth.stored_keys import StoredKeys
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.endpoint.request_context import BodyReader
+from xenoglot.gateway.endpoint.request_context import AuthService, BodyReader
 from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.ledger.budget_service import BudgetService
 from xenoglot.gateway.ledger.recorder import RequestRecorder
@@ -42,8 +41,7 @@ class AdminServices(Struct, frozen=True, kw_only=True):
     dispatcher: Dispatcher
     backends: Mapping[str, Backend]
     routes: Routes
-    stored: StoredKeys | None
-    """Keys of the store, if they are accepted."""
+    auth: AuthService
     redact: Callable[[str], str]
     ended: Callable[[], bool]
     reload: Callable[[], Awaitable[str | None]] | None

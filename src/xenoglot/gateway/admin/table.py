@@ -29,7 +29,7 @@ def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
         ConfigRoutes(services),
         TranslationRoutes(services),
         PriceRoutes(services),
-        KeyRoutes(services, services.stored),
+        KeyRoutes(services, services.auth.stored),
         OrganizationRoutes(services),
         BudgetRoutes(services),
     )
@@ -38,4 +38,4 @@ def admin_routes(services: AdminServices) -> tuple[AdminRoute, ...]:
 
 def admin_endpoint(services: AdminServices) -> AdminEndpoint:
     """Return what serves the administration."""
-    return AdminEndpoint(admin_routes(services), services.bodies, services.routes.endpoints)
+    return AdminEndpoint(admin_routes(services), services.bodies, services.auth, services.routes.endpoints)

@@ -47,7 +47,14 @@ class AdminCalls(Struct, frozen=True):
             raise FailureError(NO_MANAGER)
         found, variables = self.admin.find(ADMIN + path)
         given = {name: [value] for name, value in (parameters or {}).items() if value is not None}
-        call = AdminRequest(ctx=request.ctx, route=found[method], variables=variables, parameters=given, value=body)
+        call = AdminRequest(
+            ctx=request.ctx,
+            admitted=request.admitted,
+            route=found[method],
+            variables=variables,
+            parameters=given,
+            value=body,
+        )
         call.query(call.route.query)
         return await call.route.handler(call)
 

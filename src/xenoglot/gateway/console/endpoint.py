@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -128,6 +129,7 @@ class ConsoleEndpoint:
                 raise FailureError(NO_MANAGER)
         return ConsoleRequest(
             ctx=ctx,
+            admitted=partial(self._sessions.holds, exchange),
             session=session,
             variables=variables,
             parameters=query_parameters(exchange.query),

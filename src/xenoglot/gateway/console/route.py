@@ -75,10 +75,12 @@ class ConsoleRoute(Struct, frozen=True, kw_only=True):
 class ConsoleRequest(Struct, frozen=True, kw_only=True):
     """A request of a browser. `variables` are those of the path, decoded; `form` is the body of a POST.
 
-    `parameters` are the values of each name in the query; `body` is the whole body of a POST.
+    `parameters` are the values of each name in the query; `body` is the whole body of a POST. `admitted` returns
+    whether the session still holds; it raises `FailureError` if the store cannot be used.
     """
 
     ctx: RequestContext
+    admitted: Callable[[], Awaitable[bool]]
     session: Session
     variables: Mapping[str, str]
     parameters: Mapping[str, Sequence[str]]

@@ -90,6 +90,10 @@ class Sessions(Struct, frozen=True):
             return None
         return Session(client=client, csrf=_csrf(token), signed_in=True)
 
+    async def holds(self, exchange: Exchange) -> bool:
+        """Return whether the session of a request has not ended; raises what `find` does."""
+        return await self.find(exchange) is not None
+
     async def sign_in(self, exchange: Exchange, key: str) -> str:
         """Return the cookie of a new session for a client that has `key`.
 

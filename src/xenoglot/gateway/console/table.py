@@ -25,12 +25,11 @@ from xenoglot.gateway.console.sessions import Sessions
 if TYPE_CHECKING:
     from xenoglot.gateway.admin.endpoint import AdminEndpoint
     from xenoglot.gateway.admin.services import AdminServices
-    from xenoglot.gateway.endpoint.request_context import AuthService
 
 
-def console_endpoint(services: AdminServices, admin: AdminEndpoint, auth: AuthService) -> ConsoleEndpoint:
+def console_endpoint(services: AdminServices, admin: AdminEndpoint) -> ConsoleEndpoint:
     """Return what serves the console."""
-    sessions, calls = Sessions(services, auth), AdminCalls(admin)
+    sessions, calls = Sessions(services, services.auth), AdminCalls(admin)
     parts = (
         LoginPages(sessions),
         OverviewPage(calls),

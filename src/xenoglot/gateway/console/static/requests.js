@@ -47,6 +47,11 @@
       if (body.rows.length === 1 && body.querySelector("td[colspan]")) body.deleteRow(0);
       add(body, JSON.parse(event.data));
     });
+    source.addEventListener("error", () => {
+      if (source?.readyState !== EventSource.CLOSED) return; // else the browser connects again
+      end(button);
+      document.querySelector("form.filters").requestSubmit(); // without a session, it leads to the page to sign in
+    });
     button.setAttribute("aria-pressed", "true");
   }
 
