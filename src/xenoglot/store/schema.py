@@ -166,6 +166,7 @@ MIGRATIONS: Final = (
     ("CREATE INDEX file_unfinished ON file (id) WHERE ready = 0",),
     tables.TENANT_TABLES,
     tables.SEARCH_INDEXES,
+    tables.TOKEN_TIME,
 )
 """Statements from each version to the next; version 0 is an empty database."""
 

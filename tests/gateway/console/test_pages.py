@@ -16,7 +16,7 @@ import pytest
 from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, Administered
 from tests.gateway.console.visited import Visitor
 from tests.gateway.running_gateway import TIMEOUT
-from xenoglot.gateway.console.render import HERE, money
+from xenoglot.gateway.console.render import HERE, milliseconds, money
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
@@ -63,6 +63,25 @@ def test_the_overview_has_the_sums_of_the_ledger(viewer: Visitor, gateway: Admin
     ]:
         assert words[words.index(label) + 1] == str(expected)
     assert "up" in words
+
+
+def test_the_overview_has_the_times_of_the_ledger(viewer: Visitor, gateway: Administered) -> None:
+    """A whole answer has no first token; a stream has one, at its first byte or after it."""
+    gateway.generate("a", stream=True)
+    times = gateway.admin("GET", "/durations").json()
+    rows = gateway.admin("GET", "/requests").json()["data"]
+    streams = [row for row in rows if row["first_token_ms"] is not None]
+    assert {row["stream"] for row in streams} == {1}
+    assert {row["first_token_ms"] for row in streams} >= {times["first_token"]["p50"], times["first_token"]["p99"]}
+    words = texts(viewer.get().text)
+    for label, measure, rank in [
+        ("First token, median", "first_token", "p50"),
+        ("First token, 99 %", "first_token", "p99"),
+        ("First byte, 99 %", "first_byte", "p99"),
+    ]:
+        assert words[words.index(label) + 1] == milliseconds(times[measure][rank])
+    page = texts(viewer.get(f"/requests/{streams[0]['id']}").text)
+    assert page[page.index("First token") + 1] == milliseconds(streams[0]["first_token_ms"])
 
 
 def test_a_script_gets_the_figures_alone(viewer: Visitor) -> None:

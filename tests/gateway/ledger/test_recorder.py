@@ -125,7 +125,8 @@ def test_each_column_has_its_own_value() -> None:
     losses.dropped("$.seed", "seed", "the target has none")
     full = record(
         1, route="/v1/chat/completions", dialect="messages", session="s", model="large", backend="lab", target="m1",
-        tries=2, status=200, answered=0.25, stream=True, finish="stop", failure="upstream", losses=losses,
+        tries=2, status=200, answered=0.25, first_token=0.375, stream=True, finish="stop",
+        failure="upstream", losses=losses,
         client=Principal(tenant="ada", key="laptop"), cost=RequestCost(12, "USD", "own"), tags={"team": "search"},
         trace_context=TraceContext(f"00-{TRACE}-b7ad6b7169203331-01"),
         usage=Usage(
@@ -142,9 +143,11 @@ def test_each_column_has_its_own_value() -> None:
         status=200, finish="stop", failure="upstream", ttfb_ms=250.0, total_ms=1500.0, input=31, output=32,
         cache_read=33, cache_write=34, reasoning=35, audio_in=36, audio_out=37, searches=38, extra_input=39,
         extra_output=40, estimated=1, cost=12, currency="USD", price_source="own", losses=1, loss_kinds="dropped:1",
-        trace=TRACE, tags=",team=search,",
+        trace=TRACE, tags=",team=search,", first_token_ms=375.0,
     )  # fmt: skip
     assert request_row(full, 1.5, NOW, {"lab": "chat"}) == astuple(expected)
+    full.stream = False  # a whole answer has no first token: nothing of it comes alone
+    assert request_row(full, 1.5, NOW, {"lab": "chat"})[-1] is None
     bare = RequestLog("req_2", "POST", 0.0, float)
     expected = RequestRow(id="req_2", at=NOW - 0.0012346, total_ms=1.235)
     assert request_row(bare, 0.0012346, NOW, {}) == astuple(expected)

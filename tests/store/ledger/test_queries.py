@@ -62,6 +62,7 @@ FULL = RequestRow(
     loss_kinds="dropped:2",
     trace="4bf92f3577b34da6a3ce929d0e0e4736",
     tags="team=a",
+    first_token_ms=3.5,
 )
 BARE = RequestRow(id="req_2", at=7300.0, status=404, failure="not_found")
 UNPRICED = replace(FULL, id="req_3", at=10800.0, cost=None, currency=None, estimated=1, losses=0)

@@ -109,11 +109,12 @@ class Percentiles(Struct, frozen=True, kw_only=True):
 
 
 class DurationReport(Struct, frozen=True, kw_only=True):
-    """How long the newest requests of a period took, to the first byte of the answer and in all."""
+    """How long the newest requests of a period took: to the first byte, to the first token of a stream, and in all."""
 
     object: Literal["durations"] = "durations"
     requests: int
     first_byte: Percentiles
+    first_token: Percentiles
     total: Percentiles
 
 
@@ -154,9 +155,12 @@ class UsageRoutes(Struct, frozen=True):
         query, services = request.query(DurationQuery), self.services
         await services.recorded()
         rows = await services.read(queries.durations(*period(query.from_, query.to, services.now())))
-        first = [row[0] for row in rows if row[0] is not None]
+        byte, token, total = ([row[at] for row in rows] for at in range(3))
         return DurationReport(
-            requests=len(rows), first_byte=_percentiles(first), total=_percentiles([row[1] for row in rows])
+            requests=len(rows),
+            first_byte=_percentiles(byte),
+            first_token=_percentiles(token),
+            total=_percentiles(total),
         )
 
     async def usage(self, request: AdminRequest) -> AdminResult:
@@ -195,9 +199,9 @@ class UsageRoutes(Struct, frozen=True):
         return UsageReport(from_=which.since, to=end, by=by, data=data, has_more=more, next=following)
 
 
-def _percentiles(values: Sequence[float]) -> Percentiles:
+def _percentiles(values: Sequence[float | None]) -> Percentiles:
     """Return the nearest ranks (https://en.wikipedia.org/wiki/Percentile#The_nearest-rank_method)."""
-    ordered = sorted(values)
+    ordered = sorted(value for value in values if value is not None)
     found = [ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None for share in (0.5, 0.99)]
     return Percentiles(p50=found[0], p99=found[1])
 

@@ -31,7 +31,7 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
     usage, started, answered, status = record.usage or NO_USAGE, record.started, record.answered, record.status
     details = NO_EXTRA if usage.extra is None else extra_of(usage)
     losses = tuple(record.losses) if record.losses else ()
-    model, target = record.model, record.target
+    model, target, token = record.model, record.target, record.first_token
     if model is not None:
         model = for_log(model)
     if target is not None:
@@ -77,6 +77,7 @@ def request_row(record: RequestLog, ended: float, now: float, dialects: Mapping[
         _kinds(losses) if losses else None,
         None if record.trace_context is None and record.spans is None else record.trace,
         None if record.tags is None else encode_tags(record.tags),
+        None if token is None or not record.stream else int((token - started) * 1e6 + 0.5) / 1000,
     )
 
 

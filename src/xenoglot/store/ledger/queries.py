@@ -273,13 +273,16 @@ def request(name: str) -> Steps[RequestRow | None]:
     return _request(rows[0]) if rows else None
 
 
-def durations(since: float, until: float) -> Steps[list[tuple[float | None, float]]]:
-    """Return the milliseconds to the first byte and in all of the newest requests of a period, `MOST_TIMED` at most."""
+def durations(since: float, until: float) -> Steps[list[tuple[float | None, float | None, float]]]:
+    """Return the milliseconds to the first byte, to the first token, and in all, of the newest requests of a period.
+
+    They are `MOST_TIMED` at most.
+    """
     rows = yield Statement(
-        "SELECT ttfb_ms, total_ms FROM request WHERE at >= $1 AND at < $2 ORDER BY at DESC LIMIT $3",
+        "SELECT ttfb_ms, first_token_ms, total_ms FROM request WHERE at >= $1 AND at < $2 ORDER BY at DESC LIMIT $3",
         (since, until, MOST_TIMED),
     )
-    return [(row[0], float(row[1])) for row in rows]
+    return [(row[0], row[1], float(row[2])) for row in rows]
 
 
 def prune(before: float, sums_before: float, most: int) -> Steps[int]:

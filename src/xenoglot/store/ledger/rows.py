@@ -11,7 +11,11 @@ FIRST_FAILED_STATUS: Final = 400
 
 
 class RequestRow(Struct, frozen=True, gc=False):
-    """One request: the columns of the table `request`, in their order. `at` is when it came, in Unix seconds."""
+    """One request: the columns of the table `request`, in their order. `at` is when it came, in Unix seconds.
+
+    `ttfb_ms` are milliseconds until the response began, `first_token_ms` until the first text, reasoning or argument of
+    a stream.
+    """
 
     id: str
     at: float
@@ -49,6 +53,7 @@ class RequestRow(Struct, frozen=True, gc=False):
     loss_kinds: str | None = None
     trace: str | None = None
     tags: str | None = None
+    first_token_ms: float | None = None
 
     @property
     def ended(self) -> float:

@@ -260,6 +260,9 @@ TENANT_TABLES: Final = (
 )
 """Statements for the models that configured tenants may use, which outlast their removal from a file."""
 
+TOKEN_TIME: Final = ("ALTER TABLE request ADD COLUMN first_token_ms DOUBLE PRECISION",)
+"""The statement for the time to the first token of a stream; requests that were recorded before have none."""
+
 SEARCH_INDEXES: Final = (
     "CREATE INDEX request_session ON request (session, at) WHERE session IS NOT NULL",
     "CREATE INDEX request_trace ON request (trace, at) WHERE trace IS NOT NULL",
