@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.docs.pages import ROOT
 from tests.gateway.admin.administered import Administered
 from tests.gateway.console.visited import Visitor
 from xenoglot import dialect_registry as dialects
@@ -27,6 +28,16 @@ def visitor() -> Iterator[Visitor]:
         browser = Visitor(running.url)
         yield browser
         browser.close()
+
+
+def test_the_page_names_what_it_counts(visitor: Visitor) -> None:
+    """The documentation counts vectors, and says so too."""
+    page = visitor.get("/fidelity").text
+    for part in PARTS:
+        features = {one.feature for pair in pair_table().values() for one in pair.of(part)}
+        assert f"{len(features)} {'features of requests' if part == 'requests' else 'of answers'}" in page
+    assert "once for each of its test vectors" in page
+    assert "counts once for each vector" in (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
 
 
 def test_every_cell_leads_to_its_pair(visitor: Visitor) -> None:

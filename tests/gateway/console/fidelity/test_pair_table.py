@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laws import features
+from tests.laws import features, fidelity
 from xenoglot import dialect_registry as dialects
-from xenoglot.gateway.console.fidelity.pair_table import ASKED, FATES, PairExample, pair_table
+from xenoglot.gateway.console.fidelity.pair_table import ASKED, FATES, KEPT, PairExample, pair_table
 from xenoglot.gateway.console.fidelity.request_examples import request_examples
 from xenoglot.gateway.console.fidelity.response_examples import response_examples
 
@@ -23,6 +23,11 @@ def test_features_have_the_words_of_the_documentation() -> None:
         known = [name for names in groups.values() for name in names]
         assert set(found) <= set(known)
         assert len(found) == len(set(found))
+
+
+def test_the_documentation_counts_the_same_fates() -> None:
+    """Both have the same order of fates, and the same of them count as kept."""
+    assert (FATES, set(KEPT)) == (fidelity.FATES, set(fidelity.KEPT))
 
 
 def test_there_is_a_cell_for_every_two_dialects() -> None:

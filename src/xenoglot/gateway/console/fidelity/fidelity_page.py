@@ -48,7 +48,8 @@ class FidelityPage(Struct, frozen=True):
         """Return the heat maps of requests and of answers."""
         pairs = await asyncio.to_thread(pair_table)
         names = dialects.names()
-        values = {"title": "Fidelity", "names": names, "maps": [(part, _rows(pairs, part)) for part in PARTS]}
+        maps = [(part, _rows(pairs, part)) for part in PARTS]
+        values = {"title": "Fidelity", "names": names, "maps": maps, "features": _features(pairs)}
         return Page(template="fidelity.html", values=values)
 
     async def pair(self, request: ConsoleRequest) -> ConsoleResult:
@@ -75,6 +76,11 @@ class FidelityPage(Struct, frozen=True):
             return Page(template="fidelity_example.html", values=values)
         values |= {"title": f"{client} to {upstream}", "parts": [(name, _groups(pair, name)) for name in PARTS]}
         return Page(template="fidelity_pair.html", values=values)
+
+
+def _features(pairs: dict[tuple[str, str], Pair]) -> dict[Part, int]:
+    """Return how many features of requests and of answers there are."""
+    return {part: len({one.feature for pair in pairs.values() for one in pair.of(part)}) for part in PARTS}
 
 
 def _rows(pairs: dict[tuple[str, str], Pair], part: Part) -> list[tuple[str, list[tuple[str, int | None, int]]]]:
