@@ -74,7 +74,7 @@ class TextReader:
 def arguments_object(arguments: str) -> JSONObject:
     """Return the arguments of a call as an object; what is none is put into one.
 
-    Templates serialize them: a text would be quoted once more, and some templates iterate over the members.
+    Templates serialize them: a text would be quoted a second time, and some templates iterate over the members.
     """
     try:
         value: JSON = decode_json(arguments or "{}")

@@ -54,7 +54,7 @@ class DeclaredTools:
 
     @classmethod
     def by(cls, request: Request) -> DeclaredTools:
-        """Return the tools that an answer to `request` may call: none where it says so."""
+        """Return the tools that an answer to `request` may call: none where it forbids calls."""
         choice = request.tool_choice
         if choice is not None and choice.mode == "none":
             return cls({})

@@ -24,7 +24,7 @@ class ReasoningPiece(Struct, frozen=True):
 
 
 class ReasoningEnded(Struct, frozen=True):
-    """The thought is over."""
+    """The reasoning is over."""
 
 
 class CallStart(Struct, frozen=True):
@@ -41,7 +41,7 @@ class ArgumentsPiece(Struct, frozen=True):
 
 
 class CallEnded(Struct, frozen=True):
-    """The call is over; `whole` says whether it ended as its form has it, or the answer broke off in it."""
+    """The call is over; `whole`: it ended as its form does; else the answer broke off in it."""
 
     whole: bool = True
 

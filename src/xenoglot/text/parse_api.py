@@ -41,8 +41,8 @@ _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonS
 class ParseRequest(Struct, frozen=True, kw_only=True):
     """What is to be parsed.
 
-    `syntax` names a row, or is `auto`, which goes by `model`; `thinking` is whether the prompt began a thought, where
-    the family's does; `repair` whether broken JSON is mended. `unknown` are the fields that mean nothing here.
+    `syntax` names a row, or is `auto`, which goes by `model`; `thinking` is whether the prompt began reasoning, where
+    the family's does; `repair` whether broken JSON is repaired. `unknown` are the fields that mean nothing here.
     """
 
     text: str
@@ -55,7 +55,7 @@ class ParseRequest(Struct, frozen=True, kw_only=True):
 
 
 class ParsedText(Struct, frozen=True, kw_only=True):
-    """What a text says, and the name of the row by which it was read."""
+    """The content of a text, and the name of the row by which it was read."""
 
     candidate: Candidate
     syntax: str
@@ -72,7 +72,7 @@ def parse(  # noqa: PLR0913  what a policy is made of
     thinking: bool | None = None,
     repair: Repair | None = None,
 ) -> ParsedText:
-    """Return what `text`, the whole of an answer, says. The same text gives the same ids of calls.
+    """Return the content of `text`, the whole of an answer. The same text gives the same ids of calls.
 
     Only `tools` can be called; with `any_tool`, every name can.
 
@@ -144,7 +144,7 @@ def decode_tools(body: JSON) -> tuple[Tool, ...]:
 
 
 def encode_parsed(parsed: ParsedText, losses: Losses) -> JSONObject:
-    """Return the answer: `content` in the order of the text, and the same once more as SGLang's endpoints tell it."""
+    """Return the answer: `content` in the order of the text, and the same in the fields of SGLang's endpoints."""
     content, finish = parsed.candidate.content, parsed.candidate.finish
     said = "".join(part.text for part in content if isinstance(part, Text))
     calls = [part for part in content if isinstance(part, ToolCall)]

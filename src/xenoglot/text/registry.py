@@ -54,7 +54,7 @@ def get(name: str) -> Syntax:
 
 
 def for_model(model: str) -> Syntax | None:
-    """Return the row of the family that `model` is of by its name; `None` where the name tells nothing.
+    """Return the row of the family that `model` is of by its name; `None` where the name shows no family.
 
     Of several patterns that fit, the one with the most characters counts.
     """
@@ -73,7 +73,7 @@ def _row_of(name: str) -> Syntax | None:
 
 
 def chosen(name: str, model: str) -> Syntax | None:
-    """Return the syntax that the policy `name` means for `model`: a row, what its name tells, or all together.
+    """Return the syntax that the policy `name` means for `model`: a row, the one that fits its name, or all together.
 
     `None` is for `off`.
     """
@@ -84,7 +84,7 @@ def chosen(name: str, model: str) -> Syntax | None:
 
 @cache
 def marked(syntax: Syntax) -> Syntax:
-    """Return `syntax` without the forms that no marker tells."""
+    """Return `syntax` without the forms that have no marker."""
     if syntax.name == AUTO:
         return _detecting(_marked(_usual()))
     return _marked(syntax)
@@ -104,7 +104,7 @@ def _detecting(usual: Syntax) -> Syntax:
 
 
 def _usual() -> Syntax:
-    """Return the forms of all rows that their markers tell, and all thoughts."""
+    """Return the forms of all rows that have markers, and every reasoning syntax."""
     calls: dict[CallSyntax, None] = {}
     thoughts: list[ReasoningSyntax] = []
     strays: dict[str, None] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 LONGEST_OVERLAP: Final = 256
-"""Characters at the end of the words so far that whoever goes on may repeat."""
+"""Characters at the end of the words so far that the continuation may repeat."""
 SHORTEST_OVERLAP: Final = 8
 """Characters; fewer that are the same are taken for chance."""
 

@@ -54,14 +54,14 @@ _ID: Final = re.compile(r"[\w.:-]{1,128}")
 _NUMBERED: Final = re.compile(r"(.+:)(\d{1,6})")
 
 _STOPPED: Final = ("stop", "unknown")
-"""Why an answer ended that nobody cut off."""
+"""Why an answer ended that was not cut off."""
 
 
 class TextStage:
     """A stage over events. `declared` are the tools that text may call; `identify` gives each call its id.
 
-    With `repair`, arguments are held until they are whole, and mended where they are not JSON; `losses` tells of it
-    unless it is `silent`. `thinking` is whether the request wants thoughts, where it says so.
+    With `repair`, arguments are held until they are whole, and repaired where they are not JSON; `losses` reports it
+    unless it is `silent`. `thinking` is whether the request wants reasoning, where it specifies that.
     """
 
     def __init__(  # noqa: PLR0913  what a policy is made of
@@ -94,7 +94,7 @@ class TextStage:
                 return (event,)
 
     def close(self) -> Sequence[Event]:
-        """Return what was held back of candidates that nobody finished."""
+        """Return what was held back of candidates without an end."""
         return [event for candidate in self._candidates.values() for event in candidate.flush()]
 
     def _candidate(self, index: int) -> _Candidate:
@@ -136,7 +136,7 @@ class ToolCallIds:
 
 
 class _Calls:
-    """What becomes of the calls of one candidate: ids, losses, arguments mended."""
+    """What becomes of the calls of one candidate: ids, losses, repaired arguments."""
 
     def __init__(  # noqa: PLR0913  as above
         self,
@@ -189,7 +189,7 @@ class _Calls:
         if mended is None or mended == text:
             return text
         if not self._silent:
-            self._losses.approximated(self._where, "arguments", "they were no JSON object, and were mended")
+            self._losses.approximated(self._where, "arguments", "they were not a JSON object and were repaired")
         return mended
 
     def lost(self, piece: LossPiece) -> None:
@@ -201,11 +201,11 @@ class _Calls:
 
     def logprobs_lost(self) -> None:
         """Note that likelihoods stood on text that is none any more."""
-        self._losses.dropped(self._where, "logprobs", "the text they belong to is a call or a thought")
+        self._losses.dropped(self._where, "logprobs", "the text they belong to is a call or reasoning")
 
     def citations_lost(self) -> None:
         """Note that citations stood in a text that is none any more."""
-        self._losses.dropped(self._where, "citations", "the text they belong to is a call or a thought")
+        self._losses.dropped(self._where, "citations", "the text they belong to is a call or reasoning")
 
     def broken(self) -> None:
         """Note a call whose arguments never ended, in an answer that did."""
@@ -292,7 +292,7 @@ class _Candidate:
         return self._write(pieces)
 
     def _end_text(self, event: BlockEnded) -> Sequence[Event]:
-        """End a block that leaves as it came; of any other the words may go on."""
+        """End a block that leaves as it came; the words of any other may continue."""
         if self._open is Text and self._same:
             self._open = self._header = None
             return (event,)
@@ -328,7 +328,7 @@ class _Candidate:
         return (ArgumentsDelta(text=text, candidate=self._index),) if text else ()
 
     def _cite(self, event: CitationDelta) -> Sequence[Event]:
-        """Pass a citation on; in a call or a thought it waits for words."""
+        """Pass a citation on; in a call or in reasoning it waits for words."""
         if self._open is None or self._open is Text:
             return (*self._enter_text(), event)
         self._cited.append(event)
@@ -343,7 +343,7 @@ class _Candidate:
         return (*self._enter(header), *cited)
 
     def _enter(self, header: Part) -> list[Event]:
-        """Open a block; thoughts go on in the one that is open."""
+        """Open a block; reasoning continues in the one that is open."""
         if self._open is Reasoning and isinstance(header, Reasoning):
             return []
         if not isinstance(header, Text):
@@ -354,7 +354,7 @@ class _Candidate:
         return [*events, BlockStarted(part=header, candidate=self._index)]
 
     def _take_logprobs(self) -> tuple[Logprob, ...]:
-        """Return the likelihoods of the words that leave; behind a call or a thought some may be those of markup."""
+        """Return the likelihoods of the words that leave; after a call or reasoning some may be those of markup."""
         if self._marked and self._stale:
             self._lose_logprobs()
         taken, self._logprobs = self._logprobs, ()

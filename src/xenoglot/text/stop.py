@@ -4,7 +4,7 @@ Theory of operation. The words of a text block go through an automaton, characte
 into deltas is of no account. What may become a stop string is held back: as many characters as some string begins
 with, and so never as many as the longest has. The first string to be complete ends the answer, as it would on a server
 that looks after each token; of several complete at one character, the longest. Nothing that comes later is needed to
-know, so the upstream can be closed at once. Thoughts and calls are not looked at, nor the text of a prompt that an
+know, so the upstream can be closed at once. Reasoning and calls are not searched, nor the text of a prompt that an
 answer begins with, and no string reaches from one block into another.
 
 Incremental multi-string search in one pass (Aho and Corasick, 1975).
@@ -58,8 +58,8 @@ Found: TypeAlias = tuple[int, str]
 class Automaton:
     """What `words` (none of them empty) look like from each of their beginnings.
 
-    A state is the longest end of the text read so far that some word begins with; `depths` has its length. Of the words
-    that are complete at the same character the longest is found. What a word costs is a state for each character.
+    A state is the longest end of the text read so far that some word begins with; `depths` has its length. Among the
+    words that are complete at the same character the longest is found. What a word costs is a state for each character.
     """
 
     __slots__ = ("_beginning", "_edges", "_fallbacks", "_words", "depths")
@@ -76,7 +76,7 @@ class Automaton:
         self._beginning = re.compile(f"[{beginnings}]" if beginnings else "(?!)")
 
     def search(self, text: str, state: int) -> tuple[int, Found | None]:
-        """Read `text` on from `state`; return the state behind it, or behind the first word that is complete in it."""
+        """Read `text` on from `state`; return the state after it, or after the first word that is complete in it."""
         position, end = 0, len(text)
         while position < end:
             if state == START:  # most texts have nothing to look at: skip to what has
@@ -115,7 +115,7 @@ class Automaton:
                 waiting.append(following)
 
     def _step(self, state: int, character: str) -> int:
-        """Return the state behind `character`. A fall makes the state shorter, so there is one for each character."""
+        """Return the state after `character`. A fall makes the state shorter, so there is one for each character."""
         while (following := self._edges[state].get(character)) is None:
             if state == START:
                 return START
@@ -124,7 +124,7 @@ class Automaton:
 
 
 MOST_CHARACTERS: Final = 16_384
-"""Of all stop strings of a request together: each costs a state of the automaton."""
+"""Limit for all stop strings of a request together: each character costs a state of the automaton."""
 
 _MOST_HELD: Final = 2 * MOST_CHARACTERS
 """Deltas: only those without a word can come to be so many."""
@@ -146,7 +146,7 @@ _OfCandidate: TypeAlias = (
 
 
 class StopStage:
-    """Ends each candidate at the first of `stops`. Empty ones say nothing; `candidates` is how many answers will come.
+    """Ends each candidate at the first of `stops`. Empty ones have no effect; `candidates` is the number of answers.
 
     Raises:
         WireError: the strings are too long.
@@ -268,7 +268,7 @@ class _Answer:
                 return (*self._header(), event)
 
     def _may_hold(self, empty: TextDelta) -> bool:
-        """Whether a delta without words stays behind those that are held back; what it weighs comes after theirs."""
+        """Whether a delta without words follows those that are held back; what it weighs comes after theirs."""
         return bool(empty.logprobs and self._held) and len(self._held) < _MOST_HELD
 
     def _header(self) -> Sequence[Event]:
@@ -311,7 +311,7 @@ class _Answer:
         return events
 
     def _end(self, event: BlockEnded) -> Sequence[Event]:
-        """End the block; the whole of it, where the wire tells it once more, may say other words."""
+        """End the block; the whole of it, where the wire repeats it, may have other words."""
         events = self.rest()
         self._reading = False
         if isinstance(event.part, Text) and (found := self._automaton.search(event.part.text, START)[1]) is not None:

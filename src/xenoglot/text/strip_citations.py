@@ -1,8 +1,8 @@
 """Removes the marks of citations: `<co>words</co: 0:[1,2]>` (Command A), `<co: 0>words</co: 0>` (Command R).
 
-Theory of operation. The parser of the row reads first; of the words and thoughts that it makes the marks are removed,
-and what may become one is held. A mark that opens counts where none is open, one that closes where one is. Quoted
-marks are spoken of, and stay.
+Theory of operation. The parser of the row reads first; marks are removed from the words and the reasoning that it
+makes, and what may become one is held. A mark that opens counts where none is open, one that closes where one is.
+Quoted marks are spoken of, and stay.
 Source: https://github.com/cohere-ai/melody/blob/main/src/parsing/citations_filter.rs
 """
 
@@ -52,7 +52,7 @@ class StripCitations:
         return [made for piece in pieces for made in self._take(piece)]
 
     def close(self, *, stopped: bool = False) -> Sequence[Piece]:
-        """Return what was held back: the text is over. `stopped`: the model ended it, and nobody cut it off."""
+        """Return what was held back: the text is over. `stopped`: the model ended it; no limit cut it off."""
         made = [one for piece in self._parser.close(stopped=stopped) for one in self._take(piece)]
         return [*made, *self._flush()]
 

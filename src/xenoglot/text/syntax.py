@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = Literal["anywhere", "sentence", "line", "start"]
 """Where a marker counts: anywhere in the words, before all words or after a sentence (and after no call), at the
-start of a line, or only before all words (behind blanks, thoughts and other calls)."""
+start of a line, or only before all words (after whitespace, reasoning and other calls)."""
 
 
 class TextParser(Protocol):
@@ -26,7 +26,7 @@ class TextParser(Protocol):
         ...
 
     def close(self, *, stopped: bool = False) -> Sequence[Piece]:
-        """Return what was held back: the text is over. `stopped`: the model ended it, and nobody cut it off."""
+        """Return what was held back: the text is over. `stopped`: the model ended it; no limit cut it off."""
         ...
 
 
@@ -35,7 +35,7 @@ class Payload(Protocol):
 
     @property
     def starts(self) -> str:
-        """The characters it can begin with; they tell that another call follows where no marker does."""
+        """The characters it can begin with; they show that another call follows where no marker does."""
         ...
 
     def read(self, section: ParserInput, /) -> Reading:
@@ -55,9 +55,9 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
     """A form in which calls are written: `begin`, then calls, each between `open` and `close`, then `end`.
 
     Every marker may have several spellings, of which the first is the one to write; none means that there is no such
-    marker. `between` are separators that may stand between two calls. Blanks between markers are markup too. A form
+    marker. `between` are separators that may stand between two calls. Whitespace between markers is markup too. A form
     without `begin` and `open` is known by the characters that its payload starts with, and only before all words.
-    `padding` is written behind `open` and before `close`, or, where neither is, within `begin` and `end`; `joint`
+    `padding` is written after `open` and before `close`, or, where neither is, within `begin` and `end`; `joint`
     between two calls that have no separator.
     `lines`: each call stands on a line of its own, so that a line that is none does not end the calls.
     `echoed`: models repeat the calls with their `end`; the repetition has no effect.
@@ -79,19 +79,19 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """What tells that calls begin; none for a bare form."""
+        """The markers that begin calls; none for a bare form."""
         return self.begin or self.open
 
 
 class ReasoningSyntax(Struct, frozen=True, kw_only=True):
-    """How thoughts are marked.
+    """How reasoning is marked.
 
-    `implied`: the prompt ends in the opening marker, so the answer begins inside, unless the request wants no thoughts;
-    with `asked`, only where it wants some.
+    `implied`: the prompt ends in the opening marker, so the answer begins inside, unless the request wants no
+    reasoning; with `asked`, only where it wants some.
 
-    `calls`: a call inside ends the thought, and is one; with `line`, only at the start of a line. `until` are other
-    markers that end it, and mean nothing where no thought is open. `auto` is whether it is looked for where nothing is
-    known of the model.
+    `calls`: a call inside ends the reasoning, and is one; with `line`, only at the start of a line. `until` are other
+    markers that end it, and mean nothing where no reasoning is open. `auto` is whether it is looked for where nothing
+    is known of the model.
     """
 
     open: tuple[str, ...]
@@ -105,12 +105,12 @@ class ReasoningSyntax(Struct, frozen=True, kw_only=True):
     auto: bool = True
 
     def begun(self, thinking: bool | None) -> bool:  # noqa: FBT001  what a request says of it, if anything
-        """Return whether an answer begins inside, to a request that wants thoughts, or none, or says nothing."""
+        """Return whether an answer begins inside, to a request that wants reasoning, wants none, or leaves it open."""
         return self.implied and thinking is not False and (thinking is True or not self.asked)
 
 
 class ToolPromptSyntax(Struct, frozen=True, kw_only=True):
-    """How a family's prompt tells of tools, and gives results back.
+    """How a family's prompt describes tools, and returns results.
 
     `tools` goes into the system turn; `{tools}` in it are the tools, each as `tool` writes one (`openai`: as
     `{"type": "function", "function": …}`; `function`: the inner object alone; `python`: a signature with a docstring),
@@ -119,7 +119,8 @@ class ToolPromptSyntax(Struct, frozen=True, kw_only=True):
     Results that follow each other are joined by line breaks in one turn.
 
     `own_id` is the pattern of the ids that the family writes, `made_id` what the id of another call is written as
-    (`{number}`: of the call in the conversation, from 0 on), `named` how a call with such an id is named in the prompt.
+    (`{number}`: the call's number in the conversation, from 0 on), `named` how a call with such an id is named in the
+    prompt.
     """
 
     tools: str
@@ -133,10 +134,10 @@ class ToolPromptSyntax(Struct, frozen=True, kw_only=True):
 
 
 class Syntax(Struct, frozen=True, kw_only=True):
-    """One row: what a family's text looks like, and who told us so.
+    """One row: what a family's text looks like, and the source for it.
 
     `models` are patterns (`*` is any number of characters) of the last part of a model's name in lower case. `title`
-    names the family for people. `dropped` are control tokens: removed wherever they stand among words. `source` is
+    names the family for people. `dropped` are control tokens: removed in every place among words. `source` is
     the address of the chat template or of the documentation, `note` what is peculiar.
     """
 
@@ -147,7 +148,7 @@ class Syntax(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     calls: tuple[CallSyntax, ...] = ()
     slips: tuple[CallSyntax, ...] = ()
-    """Forms that its models are not taught, and slip into: they are read, and never asked for."""
+    """Forms that its models are not taught, and slip into: they are read, and never requested."""
     thoughts: tuple[ReasoningSyntax, ...] = ()
     dropped: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()

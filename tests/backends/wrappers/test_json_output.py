@@ -74,8 +74,8 @@ TOLD = (
     "That is not valid:\n- $.age: expected integer, found a string of length 5\n\n"
     "Give the whole answer again, mended, and nothing else."
 )
-BY_TOOL = Loss("$.output", "kind", "emulated", "it is asked for as the call of a tool")
-BY_PROMPT = Loss("$.output", "kind", "emulated", "it is asked for in the prompt")
+BY_TOOL = Loss("$.output", "kind", "emulated", "requested as a tool call")
+BY_PROMPT = Loss("$.output", "kind", "emulated", "requested in the prompt")
 USAGE = Usage(input_tokens=10, output_tokens=3)
 
 
@@ -158,7 +158,7 @@ OUTCOMES: dict[str, tuple[Emulate, Turn, Response | Failure, list[Loss]]] = {
                 "$.candidates[0]",
                 "text",
                 "approximated",
-                "it is not what was asked for: $.age: expected integer, found a string of length 5",
+                "not in the requested format: $.age: expected integer, found a string of length 5",
             )
         ],
     ),
@@ -318,7 +318,7 @@ async def test_a_model_that_does_not_learn_fails() -> None:
 async def test_its_last_answer_may_be_passed_on() -> None:
     asked = RequestOutcome([response_of("no"), response_of(BAD)], Emulate(retries=1, lenient=True))
     assert await asked.outcome() == response_of(BAD, usage=Usage(input_tokens=20, output_tokens=6))
-    why = "it is not what was asked for: $.age: expected integer, found a string of length 5"
+    why = "not in the requested format: $.age: expected integer, found a string of length 5"
     assert list(asked.losses) == [Loss("$.candidates[0]", "text", "approximated", why)]
 
 

@@ -170,7 +170,7 @@ async def test_tools_told_in_the_prompt() -> None:
     await events(textual(scripted, tools=True), ASKED, losses)
     (asked,) = scripted.requests
     assert (asked.tools, [turn.role for turn in asked.messages]) == ((), ["system", "user"])
-    assert [str(loss) for loss in losses] == ["$ tools emulated (told in the system turn, in the form `hermes`)"]
+    assert [str(loss) for loss in losses] == ["$ tools emulated (described in the system turn, in the form `hermes`)"]
 
 
 async def test_tools_that_only_another_server_runs_are_refused() -> None:

@@ -140,7 +140,7 @@ def test_the_schema_becomes_a_tool(request_: Request, made: Request, reading: tu
     losses = Losses()
     tool_, envelope = reading
     assert as_tool(request_, losses) == JSONPrompt(request=made, tool=tool_, envelope=envelope, unfenced=True)
-    assert list(losses) == [Loss("$.output", "kind", "emulated", "it is asked for as the call of a tool")]
+    assert list(losses) == [Loss("$.output", "kind", "emulated", "requested as a tool call")]
 
 
 @pytest.mark.parametrize("ask", [as_tool, as_prompt])
@@ -155,7 +155,7 @@ def test_a_client_that_demands_a_call_gets_one_of_its_own_tools() -> None:
     request = request_with(output=schema(), tools=(WEATHER,), tool_choice=forced("weather"))
     made = request_with(tools=(WEATHER,), tool_choice=forced("weather"))
     assert as_tool(request, losses) == JSONPrompt(request=made, judged=False)
-    why = "a tool call is demanded: no answer is asked for beside it"
+    why = "the request demands a tool call, so no JSON answer is requested"
     assert list(losses) == [Loss("$.output", "kind", "emulated", why)]
 
 
@@ -188,7 +188,7 @@ def test_the_schema_is_told(request_: Request, messages: tuple[Message, ...], mo
     losses = Losses()
     made = request_with(messages=messages)
     assert as_prompt(request_, losses) == JSONPrompt(request=made, unfenced=True, moved=moved)
-    assert list(losses) == [Loss("$.output", "kind", "emulated", "it is asked for in the prompt")]
+    assert list(losses) == [Loss("$.output", "kind", "emulated", "requested in the prompt")]
 
 
 def test_a_schema_that_is_too_deep_is_refused() -> None:
@@ -439,7 +439,7 @@ def test_what_counts_the_fence_goes_with_it() -> None:
     assert unfenced(events) == (
         words(TextDelta(text="["), TextDelta(text="]")),
         [
-            dropped("logprobs", "they tell of the code fence too"),
+            dropped("logprobs", "they cover the code fence too"),
             dropped("citations", "their places are counted with the code fence"),
             Loss("$.candidates[0]", "text", "approximated", "the code fence around it is taken off"),
         ],

@@ -57,7 +57,7 @@ def test_tools_stand_in_a_system_turn_of_their_own() -> None:
     losses = Losses()
     asked = replace(ASKED, tool_choice=ToolChoice(mode="auto"), parallel_tool_calls=True)
     assert told(asked, ROW, losses) == Request(model="m", messages=(system(TOLD), HI))
-    assert [str(loss) for loss in losses] == ["$ tools emulated (told in the system turn, in the form `row`)"]
+    assert [str(loss) for loss in losses] == ["$ tools emulated (described in the system turn, in the form `row`)"]
 
 
 def test_tools_stand_behind_what_the_system_says() -> None:
@@ -143,7 +143,7 @@ def test_pictures_in_results_stand_behind_them() -> None:
     text = Text(text="<now>see\n[image 1: below]\n<look>[image 2: below]")
     assert made.messages == (Message(role="user", content=(text, one, two)),)
     assert [str(loss) for loss in losses] == [
-        "$.messages[0] image emulated (moved behind the results of tools)",
+        "$.messages[0] image emulated (moved after the tool results)",
     ]
 
 
@@ -156,7 +156,7 @@ def test_what_else_is_in_results_is_told_as_far_as_it_has_words() -> None:
     assert role_and_text(made) == [("user", "<find>The tool `now` can be called.")]
     assert [str(loss) for loss in losses] == [
         "$.messages[0] tool_reference approximated (written as text)",
-        "$.messages[0] mystery dropped (the result of a tool is told in words)",
+        "$.messages[0] mystery dropped (a tool result is rendered as text)",
     ]
 
 
@@ -188,7 +188,7 @@ def test_cache_marks_stay_at_the_end_of_what_they_marked() -> None:
     made = told(asked, ROW, losses)
     parts = [part for turn in made.messages for part in turn.content if isinstance(part, Text)]
     assert [part.cache for part in parts] == [None, short, long, short, long]
-    assert [str(loss) for loss in losses] == ["$ tools emulated (told in the system turn, in the form `row`)"]
+    assert [str(loss) for loss in losses] == ["$ tools emulated (described in the system turn, in the form `row`)"]
 
 
 def test_turns_that_become_one_are_one_text() -> None:

@@ -19,7 +19,7 @@ ARROWS: Final = ">>>"
 """What stands before a recipient: a tool, or `all` for words."""
 
 _WORDS: Final = "all\n"
-"""The recipient of words, behind the arrows of the prompt."""
+"""The recipient of words; it follows the arrows of the prompt."""
 
 FORM: Final = CallSyntax(open=(ARROWS,), payload=Named())
 """A call to a recipient that is a tool."""

@@ -1,7 +1,7 @@
 """Parser for Muse Glimmer: every message has a recipient: `self` for reasoning, `user` for text, or a tool.
 
 Words that go before a call are for `commentary`. The prompt ends in `<|start|>assistant`, so the first header lacks
-that, and so may those behind the end of a message, or a thought whose end was forgotten. What stands in a message to
+that, and so may the headers after the end of a message, or after reasoning without its end. A message to
 a tool is a section of calls in tags. Source: https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go
 """
 
@@ -68,7 +68,7 @@ class GlimmerParser:
         return self._decide(self._held, ended=False)
 
     def close(self, *, stopped: bool = False) -> Sequence[Piece]:
-        """Return what was held back: the text is over. `stopped`: the model ended it, and nobody cut it off."""
+        """Return what was held back: the text is over. `stopped`: the model ended it; no limit cut it off."""
         made = () if self._held is None else self._decide(self._held, ended=True)
         return (*made, *self._parser.close(stopped=stopped))
 
@@ -92,7 +92,7 @@ def _recipients(declared: DeclaredTools) -> Iterator[str]:
 def _syntax(headers: tuple[str, ...], bare: tuple[str, ...]) -> Syntax:
     """Return the form of an answer whose messages begin with one of `headers`.
 
-    Behind the end of a message, or a thought without its end, they may begin with one of `bare`.
+    After the end of a message, or after reasoning without its end, they may begin with one of `bare`.
     """
     others = [header for header in headers if header != _THINK]
     others += [f"{_NEXT}{blank}" for head in bare if head != _SELF for blank in (head, head[1:])]

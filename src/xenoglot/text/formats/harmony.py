@@ -1,11 +1,11 @@
 """Parser for gpt-oss (Harmony): messages with headers that name their channel and recipient.
 
 Theory of operation. A message is `<|start|>` header `<|message|>` body, and an end token. Header by header it is known
-what the body is: thoughts (`analysis`), words (`commentary`, `final`), or the arguments of a call (`to=` a declared
-tool, in either part of the header). A message to anybody else stays as it is, tokens and all. A garbled header says
-what can be found in it; a message of no known channel is a thought. A header whose last token is missing ends behind
-its known parts. The prompt ends in `<|start|>assistant`, so the first header begins behind that; what begins with no
-header is words. Where a server strips the tokens, what is left of the first header tells it, and the others are found
+what the body is: reasoning (`analysis`), words (`commentary`, `final`), or the arguments of a call (`to=` a declared
+tool, in either part of the header). A message to another recipient stays as it is, with its tokens. From a garbled
+header what can be found in it counts; a message of no known channel is reasoning. A header without its last token ends
+after its known parts. The prompt ends in `<|start|>assistant`, so the first header begins after that; text without a
+header is words. Where a server strips the tokens, the rest of the first header shows it, and the others are found
 by that form.
 Source: https://github.com/openai/harmony/blob/main/docs/format.md
 """
@@ -56,7 +56,7 @@ _HEADER = re.compile(
     \ ?(?:<\|constrain\|>)?\ ?[\w.+/-]*)?\ ?""",
     re.VERBOSE,
 )
-"""A header whose blanks are single ones."""
+"""A header with single spaces only."""
 
 _UNENDED = re.compile(
     r"""(?:<\|start\|>)?\ ?(?:assistant)?(?:\ ?to=(?P<before>[^\s<]+))?
@@ -74,18 +74,18 @@ _ROLES: Final = MarkerScanner(
 _FILLERS: Final = MarkerScanner(
     [f"{word}{token}" for word in ("analysis", "commentary", "final") for token in (_START, _CHANNEL)]
 )
-"""The name of a channel between two messages, as gpt-oss repeats it behind calls."""
+"""The name of a channel between two messages, as gpt-oss repeats it after calls."""
 
 _TO = re.compile(r"(?<!\w)to=([^\s<]+)")
 _FOREIGN = re.compile(r"<\|start\|>(?! ?assistant)")
-"""A message of somebody else: a result that the model made up."""
+"""A message that is not the assistant's: a result that the model made up."""
 
 _NAMED = re.compile(r"<\|channel\|>\s?(analysis|commentary|final)")
 
 _BLANKS = re.compile(rf"\s{{0,{LONGEST_BLANK + 1}}}")
 
 _Mode: TypeAlias = Literal["first", "between", "words", "thought", "call", "raw"]
-"""Where we are: before everything, behind a message, or in a body, by what it is made into."""
+"""The state: before everything, after a message, or in a body, by what it is made into."""
 
 
 class HarmonyParser:
@@ -107,7 +107,7 @@ class HarmonyParser:
         return self._run(text, ended=False)
 
     def close(self, *, stopped: bool = False) -> Sequence[Piece]:
-        """Return what was held back: the text is over. `stopped` is no matter: arguments tell themselves."""
+        """Return what was held back: the text is over. `stopped` has no effect: arguments show their own end."""
         del stopped
         self._run("", ended=True)
         self._leave(marked=False)
@@ -123,7 +123,7 @@ class HarmonyParser:
         return self._made
 
     def _step(self, *, ended: bool) -> bool:
-        """Read on; return whether there is more to do with what is there."""
+        """Continue reading; return whether the text read so far allows another step."""
         if self._header is not None and self._stripped:
             return self._read_stripped(ended=ended)
         if self._header is not None:
@@ -135,7 +135,7 @@ class HarmonyParser:
     # ---- between messages
 
     def _read_blanks(self, *, ended: bool) -> bool:
-        """Look for a header, behind blanks that belong to it; all else is words."""
+        """Look for a header after whitespace that belongs to it; all else is words."""
         found = _BLANKS.match(self._text, self._at)
         start = self._at if found is None else found.end()
         place, marker = _BEGINS.find(self._text[start : start + _BEGINS.longest], 0, ended=ended)
@@ -158,7 +158,7 @@ class HarmonyParser:
         return True
 
     def _end_blank(self, *, ended: bool) -> bool:
-        """Hold blanks that are all there is; at the end they are words where nothing else was."""
+        """Hold text that is only whitespace; at the end it is words if nothing else came."""
         if ended and self._mode == "first":
             self._give(len(self._text))
         return False
@@ -242,7 +242,7 @@ class HarmonyParser:
     # ---- headers
 
     def _read_header(self, start: int, *, ended: bool) -> bool:
-        """Read the header that begins at `start` when all of it is there."""
+        """Read the header that begins at `start` when all of it has arrived."""
         window = self._text[start : start + LONGEST_HEADER]
         over = ended or len(window) == LONGEST_HEADER
         place, marker = _MARKERS.find(window, 1, ended=over)
@@ -291,7 +291,7 @@ class HarmonyParser:
             self._made.append(TextPiece(said))
 
     def _read_stripped(self, *, ended: bool) -> bool:
-        """Read the header without tokens that begins here; return whether all of it is there."""
+        """Read the header without tokens that begins here; return whether all of it has arrived."""
         header = stripped_headers.header(self._text, self._at, self._declared.resolve, ended=ended)
         if header is None:
             return False
@@ -303,7 +303,7 @@ class HarmonyParser:
         return True
 
     def _refuse(self, start: int, window: str, end: int) -> None:
-        """Go on as before: what looked like a header is part of the text that it stands in.
+        """Continue as before: what looked like a header is part of the text around it.
 
         It is all of it where it ends as headers do (`end`), and else its first token.
         """

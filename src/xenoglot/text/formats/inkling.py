@@ -1,7 +1,7 @@
 """Syntax of Inkling: every message has a content kind (reasoning, text or a call) and an end token.
 
-The prompt ends in `<|message_model|>`, so the first header lacks that. Before a call the header repeats the name
-of the tool, which the call's object has too, or has none. Source:
+The prompt ends in `<|message_model|>`, so the first header lacks that. Before a call the header repeats the tool's
+name, which the call's object has too, or has no name. Source:
 https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/parser/inkling_renderer.py
 """
 
@@ -29,7 +29,7 @@ FORM: Final = CallSyntax(
     joint="",
     payload=JSONCalls(name=("name",), arguments=("args", "arguments")),
 )
-"""How a call is written, behind its header."""
+"""How a call is written, after its header."""
 
 THOUGHTS: Final = ReasoningSyntax(open=(f"{_MESSAGE}{_THINK}", _THINK), close=(_END,), place="anywhere")
 
@@ -52,7 +52,7 @@ DROPPED: Final = (
 
 
 def parser(declared: DeclaredTools) -> MarkerParser:
-    """Return a stage from text to pieces: as the row says, with the headers that name one of the tools `declared`."""
+    """Return a stage from text to pieces: as the row specifies, with headers that name one of the tools `declared`."""
     named = tuple(f"{_MESSAGE}{name}{_CALL}" for name in declared)
     first = tuple(f"{name}{_CALL}" for name in declared)
     syntax = Syntax(

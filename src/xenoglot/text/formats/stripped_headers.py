@@ -1,8 +1,8 @@
 """Headers of Harmony where a server strips its tokens: `analysisThe user asks ...assistantfinalThe answer`.
 
 What is left of a header is joined to what follows it. The first header is the name of a channel alone, for the prompt
-ends in `assistant`; it counts where no blank and no punctuation follows, for then it is a word. Before every later one
-`assistant` stands. A call names its tool before its JSON object: `commentary to=functions.NAME json{`.
+ends in `assistant`; it counts where no space and no punctuation follows, which would make it a word. Before every later
+one `assistant` stands. A call names its tool before its JSON object: `commentary to=functions.NAME json{`.
 Source: https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/parser/harmony_parser.py
 """
 
@@ -24,7 +24,7 @@ LONGEST_RECIPIENT: Final = 256
 _TO: Final = " to="
 _FIRST: Final = ("assistantanalysis", "assistantcommentary", "assistantfinal", "analysis", f"commentary{_TO}", "final")
 LONGEST: Final = max(map(len, _FIRST)) + 1
-"""Characters that tell whether an answer begins with a header."""
+"""Characters that show whether an answer begins with a header."""
 
 LATER: Final = MarkerScanner((*_FIRST[:3], f"assistant{_TO}"))
 """What every header but the first begins with."""

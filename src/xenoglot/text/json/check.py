@@ -28,7 +28,7 @@ _TOO_LONG: Final = SchemaProblem("$", f"at most {LONGEST} characters", "more")
 
 
 class JSONFault(Struct, frozen=True):
-    """Why an answer is not what was asked for; `cut` says that it came to no end, which asking again does not mend."""
+    """Why an answer is not what the request wants; `cut`: it was truncated, which a retry does not repair."""
 
     problems: Sequence[SchemaProblem]
     cut: str | None = None
@@ -45,7 +45,7 @@ class JSONFault(Struct, frozen=True):
         return Failure(kind="upstream", message=message, non_retryable=tries > 1 or self.cut is not None)
 
     def told(self) -> str:
-        """Return what the model is told, for its next try."""
+        """Return the message to the model for its next attempt."""
         listed = "\n".join(f"- {problem}" for problem in self.problems)
         return f"That is not valid:\n{listed}\n\nGive the whole answer again, mended, and nothing else."
 
@@ -53,7 +53,7 @@ class JSONFault(Struct, frozen=True):
 class JSONFaultMonitor:
     """Looks on while an answer grows, and knows at the end of a candidate what is wrong with it.
 
-    An answer that declines, calls tools, or is to go on is not looked at.
+    An answer that declines, calls tools, or is to be continued is not checked.
     """
 
     __slots__ = ("_candidates", "_schema")
@@ -85,7 +85,7 @@ class JSONFaultMonitor:
 
 
 class _Said:
-    """The words of one candidate; `other` says that there was something in place of an answer."""
+    """The words of one candidate; `other`: something stood in place of an answer."""
 
     __slots__ = ("_block", "_pieces", "other", "size")
 
@@ -122,10 +122,10 @@ class _Said:
 
 
 class JSONCheck:
-    """A stage that fails a stream whose answer turns out not to be what was asked for.
+    """A stage that fails a stream whose answer turns out not to be what the request wants.
 
-    What it passes on cannot be taken back: that the answer failed is told in place of its end. `lenient` lets it end,
-    and `losses` tells.
+    What it passes on cannot be taken back: the failure takes the place of the answer's end. `lenient` lets it end,
+    and `losses` reports the failure.
     """
 
     __slots__ = ("_failed", "_judge", "_lenient", "_losses")
@@ -155,5 +155,5 @@ class JSONCheck:
 
 
 def let_pass(verdict: JSONFault, candidate: int, losses: Losses) -> None:
-    """Tell of an answer that is passed on although it is not what was asked for."""
-    losses.approximated(f"$.candidates[{candidate}]", "text", f"it is not what was asked for: {verdict.reason}")
+    """Report an answer that is passed on although it is not what the request wants."""
+    losses.approximated(f"$.candidates[{candidate}]", "text", f"not in the requested format: {verdict.reason}")

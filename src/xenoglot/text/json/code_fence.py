@@ -43,7 +43,7 @@ class _State(Enum):
 
 
 class StripFence:
-    """A stage over one text: without the code fence (of JSON, or of nothing said) that is around the whole of it.
+    """A stage over one text: without the code fence (marked as JSON, or unmarked) around the whole of it.
 
     A fence that does not end where the text ends was around something else; only its beginning, which was needed to
     know, is then missing.
@@ -203,9 +203,9 @@ class _OpenText:
         return (TextDelta(text=text, candidate=self._candidate),) if text else ()
 
     def _without_fence(self, events: Sequence[Event], text: str) -> Sequence[Event]:
-        """Return what `events` say but for the fence; what is counted in characters or tokens goes with it."""
+        """Return the content of `events` without the fence; what is counted in characters or tokens goes with it."""
         if any(isinstance(event, CitationDelta) for event in events):
             self._losses.dropped(self._where, "citations", "their places are counted with the code fence")
         if any(isinstance(event, TextDelta) and event.logprobs for event in events):
-            self._losses.dropped(self._where, "logprobs", "they tell of the code fence too")
+            self._losses.dropped(self._where, "logprobs", "they cover the code fence too")
         return self._delta(text)

@@ -15,7 +15,7 @@ FIELD: Final = "answer"
 """The one property of the envelope."""
 
 LONGEST_HEAD: Final = 4_096
-"""The most characters before the value; what goes on with white space alone is no envelope."""
+"""The most characters before the value; more white space than that is no envelope."""
 
 _HEAD: Final = ("{", f'"{FIELD}"', ":")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -28,7 +28,7 @@ _SAID: Final = frozenset({"const", "default", "enum", "example", "examples"})
 
 
 def enveloped(schema: JSON) -> JSONObject:
-    """Return the schema of an object whose `answer` holds to `schema`; its own references still say what they said."""
+    """Return the schema of an object whose `answer` holds to `schema`; its own references keep their meaning."""
     inner = _moved(schema)
     shared = {name: inner.pop(name) for name in _SHARED if isinstance(inner, dict) and name in inner}
     return {
@@ -76,7 +76,7 @@ class _State(Enum):
 class Envelope:
     """A stage over the text of an envelope, cut anywhere: the value alone, as it was written.
 
-    What is no envelope is given as it is. `surplus` says whether there was more than the value in it.
+    What is no envelope is given as it is. `surplus`: it held more than the value.
     """
 
     __slots__ = ("_depth", "_held", "_place", "_size", "_state", "_tail", "surplus")

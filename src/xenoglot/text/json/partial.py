@@ -9,7 +9,7 @@ reader.complete     # True
 Theory of operation. Each character is looked at once, by the step of the state that the reader is in; what is open lies
 on a stack, and is already in its place in the value. The cost is linear in the text however it is cut, and the text is
 read as `codec.json.json_io.decode_json` reads the whole (RFC 8259): no `NaN`, no bare line break in a string, no half
-of a surrogate pair. The first character that cannot stand where it stands ends the reading; the value stays as it was.
+of a surrogate pair. Reading ends at the first character that cannot stand in its place; the value stays as it was.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PartialJSON:
     """A reader of one JSON text that comes in pieces, cut anywhere.
 
     A string counts as far as it has come; an escape, a key, a number and a word count when they are whole, and a number
-    is when something stands behind it. With `cut_numbers` it counts as far as it makes a number: `12` of `12.`.
+    is when a character follows it. With `cut_numbers` it counts as far as it makes a number: `12` of `12.`.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class PartialJSON:
         """The value so far; `None` before there is any.
 
         Containers are the same objects from one moment to the next, and grow: copy what is to stay as it is. The string
-        that is open costs its own length each time it is asked for.
+        that is open costs its own length each time it is read.
         """
         self._show_open()
         return self._value

@@ -1,7 +1,7 @@
 """Structured output by prompting: how JSON is requested of models without support for it, and read back.
 
 As a *tool*: the schema becomes that of a tool which must be called, and the arguments of the call are the answer. In
-the *prompt*: the schema is told in a system turn, and the answer loses the code fence that models put around it.
+the *prompt*: a system turn has the schema, and the answer loses the code fence that models put around it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ DEEPEST_SCHEMA: Final = 128
 """The most levels of a schema; validators and servers take no more."""
 
 _LONGEST_NAME: Final = 48
-"""Short enough for every server's tool names, so that the answer has the name that was asked for."""
+"""Short enough for every server's tool names, so that the answer has the requested name."""
 
 _NOBODY: Final = ""
-"""The dialect that is told what only one dialect understands."""
+"""The dialect that receives fields that only one dialect understands."""
 
 _USUAL_NAME: Final = "final_answer"
 _TOOL_SAYS: Final = "Give the final answer by calling this tool: its arguments are the answer."
@@ -52,10 +52,10 @@ _PROMPT_JSON: Final = "Answer with one JSON object, and with nothing else: no wo
 
 
 class JSONPrompt(Struct, frozen=True, kw_only=True):
-    """A request for an answer in JSON as a model can be asked it.
+    """A request for an answer in JSON, in a form that any model understands.
 
     `tool` is the name of the tool whose arguments are the answer, `envelope` whether they are an object around it.
-    `unfenced` is whether the answer may have a fence, `judged` whether it was asked for in JSON at all. `moved` says
+    `unfenced` is whether the answer may have a fence, `judged` whether the request wants JSON at all. `moved` shows
     where the parts of the request stood, for `Losses.moved`.
     """
 
@@ -67,7 +67,7 @@ class JSONPrompt(Struct, frozen=True, kw_only=True):
     moved: Mapping[str, str | None] = {}
 
     def reading(self, losses: Losses) -> Stage[Event, Event]:
-        """Return the stage that makes, of the answer to this, the answer to what was asked at first."""
+        """Return the stage that turns the answer to this request into the answer to the original request."""
         stages: list[Stage[Event, Event]] = []
         if self.tool is not None:
             stages.append(UnwrapToolCall(self.tool, losses, envelope=self.envelope))
@@ -106,17 +106,17 @@ def _within(value: JSON) -> list[JSON]:
 
 
 def as_tool(request: Request, losses: Losses) -> JSONPrompt:
-    """Ask for the answer as a call of a tool, beside the tools that the request has (pitfall-28, pitfall-47).
+    """Request the answer as a tool call, in addition to the request's own tools (pitfall-28, pitfall-47).
 
-    A client that demands a call of a tool of its own gets no other: then nothing is asked in JSON.
+    A client that demands a call of a tool of its own gets no other: then no JSON is requested.
     """
     output = request.output
     if output is None or _demands_a_call(request):
-        losses.emulated(WHERE, "kind", "a tool call is demanded: no answer is asked for beside it")
+        losses.emulated(WHERE, "kind", "the request demands a tool call, so no JSON answer is requested")
         return JSONPrompt(request=replace(request, output=None), judged=False)
     tool, envelope = _tool(output, request)
     losses.carry(output.extra, WHERE, _NOBODY)
-    losses.emulated(WHERE, "kind", "it is asked for as the call of a tool")
+    losses.emulated(WHERE, "kind", "requested as a tool call")
     asked = replace(
         request,
         output=None,
@@ -154,7 +154,7 @@ def _name(wanted: str, request: Request) -> str:
 
 
 def _choice(request: Request, name: str) -> ToolChoice:
-    """Return the demand for a call: of the answer, or of whichever of the client's tools may be called."""
+    """Return the demand for a call: to the answer's tool, or to any of the client's tools that may be called."""
     choice = request.tool_choice
     if not request.tools or (choice is not None and choice.mode == "none"):
         return ToolChoice(mode="required", names=(name,))
@@ -164,12 +164,12 @@ def _choice(request: Request, name: str) -> ToolChoice:
 
 
 def as_prompt(request: Request, losses: Losses) -> JSONPrompt:
-    """Ask for the answer in a system turn, behind those that the request begins with."""
+    """Request the answer in a system turn, after those that the request begins with."""
     output = request.output
     if output is None:
         return JSONPrompt(request=request)
     losses.carry(output.extra, WHERE, _NOBODY)
-    losses.emulated(WHERE, "kind", "it is asked for in the prompt")
+    losses.emulated(WHERE, "kind", "requested in the prompt")
     told = Text(text=_instruction(output))
     messages, moved = _with_system(request.messages, told)
     return JSONPrompt(request=replace(request, output=None, messages=messages), unfenced=True, moved=moved)

@@ -1,7 +1,7 @@
 """Repairs malformed JSON with `json-repair` (extra `structured`).
 
 Single quotes, bare keys, Python's words, missing or surplus commas, line breaks in strings, brackets that are not
-closed, a fence around it. What is mended is a guess: whoever uses it says so.
+closed, a fence around it. A repair is a guess: its users report it as a `Loss`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 LONGEST: Final = 65_536
-"""The most characters that are mended."""
+"""The most characters that are repaired."""
 
 MOST_LOOKS: Final = 1_000_000
-"""How often the text may be looked at: the library reads parts of it anew at each quote and each bracket."""
+"""How often the text may be looked at: the library reads parts of it again at each quote and each bracket."""
 
 _PER_LOOK: Final = 64
 """Characters of a part that cost as much as one."""
@@ -29,7 +29,7 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 def require() -> None:
-    """Make sure that texts can be mended.
+    """Make sure that texts can be repaired.
 
     Raises:
         ConfigurationError: they cannot: the extra is not installed.
@@ -41,7 +41,7 @@ def require() -> None:
 
 
 def repaired(text: str, schema: JSON = None) -> str | None:
-    """Return the JSON object or array that `text` was meant to be, as compact JSON; `None` where nobody can tell.
+    """Return the JSON object or array that `text` was meant to be, as compact JSON; `None` where that is unclear.
 
     Text that is JSON already is returned as it is. With a `schema`, strings become the numbers, words, arrays or
     objects that it wants in their place, and where it wants an object, nothing else is returned.

@@ -1,7 +1,7 @@
 """Validates text against a JSON Schema with `jsonschema-rs` (extra `structured`).
 
-Draft 2020-12 unless `$schema` says another. `format` is told, not checked. A schema refers to nothing outside of
-itself: no address and no file is ever opened. What is told of a text repeats nothing of it but names of properties.
+Draft 2020-12 unless `$schema` specifies another. `format` is an annotation, not checked. A schema refers to nothing
+outside of itself: no address and no file is ever opened. A report repeats nothing of a text but names of properties.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 MOST_PROBLEMS: Final = 5
-"""The most that are told of one text."""
+"""The most that are reported for one text."""
 
 _SHORT: Final = 10_000
-"""Characters: a longer text is told one problem."""
+"""Characters: for a longer text only one problem is reported."""
 
 _LONGEST_PATH: Final = 200
 _LONGEST_NAME: Final = 40
@@ -39,7 +39,7 @@ _Error: TypeAlias = "jsonschema_rs.ValidationError"
 
 
 class SchemaProblem(Struct, frozen=True):
-    """What is wrong with a text: `path` says where in its value (`$.items[0]`), the others what."""
+    """What is wrong with a text: `path` is the place in its value (`$.items[0]`), the others the problem."""
 
     path: str
     expected: str
@@ -93,7 +93,7 @@ class JSONSchema:
 
 
 def _problems(validator: jsonschema_rs.Validator, value: JSON, *, several: bool) -> Sequence[SchemaProblem]:
-    """Return what is wrong; of a long text the first alone, since the validator finds all or one."""
+    """Return what is wrong; for a long text only the first problem, since the validator finds all or one."""
     import jsonschema_rs  # noqa: PLC0415  an extra
 
     if several:
@@ -127,7 +127,7 @@ def _compiled(schema: JSON, path: str) -> jsonschema_rs.Validator:
 
 
 def _without_text(problem: str) -> str:
-    """Return what the decoder says, without a character of what it read."""
+    """Return the decoder's message, without a character of what it read."""
     return problem[:_LONGEST_EXPECTED]
 
 
@@ -153,7 +153,7 @@ def _short(text: str, most: int) -> str:
 
 
 def _expected(error: _Error) -> str:
-    """Return what the keyword at fault wants; `kind.value` is what the schema says, or for some what was found."""
+    """Return what the keyword at fault wants; `kind.value` is the schema's value, for some keywords what was found."""
     keyword, value = error.kind.name, error.kind.value
     if keyword in _EXPECTED:
         return _EXPECTED[keyword](value)
@@ -190,7 +190,7 @@ def _found(error: _Error) -> str:
 
 
 def _kind(value: JSON) -> str:
-    """Return what a value is, not what it says."""
+    """Return the type of a value, not its content."""
     match value:
         case None | bool():
             return to_text(value)

@@ -55,7 +55,7 @@ def raw_value(section: ParserInput, emit: Callable[[str], None]) -> Generator[No
 
 
 def string(section: ParserInput, emit: Callable[[str], None]) -> Reading:
-    """Read a string and `emit` what it says, escapes decoded; one that is none stays as it is."""
+    """Read a string and `emit` its content, escapes decoded; one that is none stays as it is."""
     section.take(1)
     while (char := (yield from section.peek())) != '"':
         if char == "\\":

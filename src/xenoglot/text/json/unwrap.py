@@ -174,7 +174,7 @@ class _Candidate:
 
 
 class _Answer:
-    """The arguments of the call as they come, and what they say of the answer."""
+    """The arguments of the call as they come, and the answer in them."""
 
     def __init__(self, candidate: int, envelope: Envelope | None) -> None:
         self._candidate = candidate
@@ -191,7 +191,7 @@ class _Answer:
         return self._said(text if self._envelope is None else self._envelope.feed(text))
 
     def end(self, whole: str) -> Sequence[Event]:
-        """Return the rest; `whole` are the arguments where the wire says them once more at the end."""
+        """Return the rest; `whole` are the arguments where the wire repeats them at the end."""
         rest = self.feed(whole[self._size :])
         return (*rest, *self._said("" if self._envelope is None else self._envelope.close()))
 

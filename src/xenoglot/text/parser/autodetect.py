@@ -41,7 +41,7 @@ class Autodetect:
         return self._choose(ended=False)
 
     def close(self, *, stopped: bool = False) -> Sequence[Piece]:
-        """Return what was held back: the text is over. `stopped`: the model ended it, and nobody cut it off."""
+        """Return what was held back: the text is over. `stopped`: the model ended it; no limit cut it off."""
         made = self._choose(ended=True) if self._parser is None else ()
         return (*made, *self._parser.close(stopped=stopped)) if self._parser is not None else made
 

@@ -122,7 +122,7 @@ def _is_empty(form: CallSyntax, section: ParserInput) -> Generator[None, None, b
 
 
 def _rest_of_line(form: CallSyntax, section: ParserInput) -> Generator[None, None, bool]:
-    """Leave as words what stands on the line behind a call, or is none; return whether another call follows."""
+    """Leave as words what stands on the line after a call, or is none; return whether another call follows."""
     if (yield from section.follows("".join({end[0] for end in form.end} | {form.payload.starts}))):
         return False
     section.leave()
@@ -142,7 +142,7 @@ def _repeated(markers: Sequence[str], section: ParserInput) -> Reading:
 
 
 def _begins(markers: Sequence[str], beginning: str) -> bool:
-    """Return whether one of `markers` begins so: that a code block ends and that one begins is told by the same."""
+    """Return whether one of `markers` begins so: the same marker ends a code block and begins one."""
     return any(marker.startswith(beginning) for marker in markers)
 
 

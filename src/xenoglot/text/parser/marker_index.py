@@ -22,9 +22,9 @@ QUOTED: Final = re.compile(r"""(?:\A|[\s(\[{<>=,:;*_/|+-])[bfr]?(?:["']|`{1,2})\
 
 
 class MarkerIndex:
-    """The markers of a syntax; those of its `calls` only where there is somebody to call.
+    """The markers of a syntax; those of its `calls` only where a tool can be called.
 
-    `speaking` are those of calls that, left as text, make those that end it text too; also where nobody can be called.
+    `speaking` are those of calls that, left as text, make those that end it text too; also where no tool can be called.
     """
 
     def __init__(self, syntax: Syntax, *, calls: bool) -> None:
@@ -61,7 +61,7 @@ class MarkerIndex:
         return [form for form in self._calls if not form.markers and char in form.payload.starts]
 
     def opening(self, marker: str, *, start: bool) -> ReasoningSyntax | None:
-        """Return the thoughts that `marker` opens where it stands."""
+        """Return the reasoning syntax that `marker` opens where it stands."""
         for thoughts in self._syntax.thoughts:
             if marker in thoughts.open and (start or thoughts.place == "anywhere"):
                 return thoughts

@@ -1,9 +1,9 @@
 """Input of the payload grammars: they pause where the text stops and resume when more arrives.
 
 Theory of operation. A grammar is a generator: it reads from its `ParserInput`, and gives way (`yield`) where the text
-is not there yet. Until a call to a declared tool has begun, all that was read is held; if it turns out to be no such
+has not arrived yet. Until a call to a declared tool has begun, all that was read is held; if it turns out to be no such
 call, it is given back as words, character for character. From then on arguments leave as they are read. Nothing is
-read twice, but the few characters that a literal needs to be told from another.
+read twice, but the few characters that distinguish one literal from another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Reading: TypeAlias = "Generator[None, None, None]"
 """A grammar at work; it yields where it needs more text."""
 
 LONGEST_BLANK: Final = 1024
-"""Characters of blanks that may stand between two markers."""
+"""Characters of whitespace that may stand between two markers."""
 
 LONGEST_ECHO: Final = 4096
 """Characters of calls that may be written again."""
@@ -77,7 +77,7 @@ class ParserInput:
 
     @property
     def rest(self) -> str:
-        """What nobody has read."""
+        """The text that was not read yet."""
         return self._text[self._at :]
 
     @property
@@ -87,7 +87,7 @@ class ParserInput:
 
     @property
     def refused(self) -> bool:
-        """Whether it is a call, but all so far were to tools that nobody declared."""
+        """Whether it is a call, but all so far were to undeclared tools."""
         return self._refused and not self.called
 
     def give_back(self) -> None:
@@ -106,25 +106,25 @@ class ParserInput:
         self._refused = True
 
     def cut(self) -> None:
-        """Say that the answer ended here: blanks behind a call were markup."""
+        """Note that the answer ended here: whitespace after a call was markup."""
         if self._state == "between" and self._told:
             self._clear()
         self.give_back()
 
     def close(self) -> None:
-        """Say that the form ended as forms end."""
+        """Note that the form ended as forms end."""
         if self._state == "between" and not self._told:
             self.give_back()
         self._clear()
 
     def void(self) -> None:
-        """Say that the markers had no call between them: they are markup, and say nothing."""
+        """Note that the markers had no call between them: they are markup without content."""
         self._clear()
         self._state = "between"
         self.empty = self._told = True
 
     def settle(self) -> None:
-        """Say that what was read behind a call belongs to its form, whatever follows."""
+        """Note that what was read after a call belongs to its form, whatever follows."""
         if self._state == "between" and self._told:
             self._clear()
 
@@ -161,7 +161,7 @@ class ParserInput:
         return text
 
     def run(self, pattern: re.Pattern[str]) -> str:
-        """Read what `pattern` matches here, of what is there; more of the same may come."""
+        """Read what `pattern` matches here in the text so far; more of the same may come."""
         found = pattern.match(self._text, self._at)
         return self.take(found.end() - self._at) if found is not None and found.end() > self._at else ""
 
@@ -172,7 +172,7 @@ class ParserInput:
         return self._text[self._at : self._at + count]
 
     def accept(self, options: Sequence[str], *, blanks: bool = True) -> Generator[None, None, str]:
-        """Read one of `options`, the longest that is there, with the blanks before it; return it.
+        """Read one of `options`, the longest that matches, with the whitespace before it; return it.
 
         Where none is, nothing is read, and the empty string returned.
         """
@@ -198,7 +198,7 @@ class ParserInput:
         """Read one of `options` as `accept` does; none at all need be there if there are no options.
 
         Raises:
-            MismatchError: none of them is there.
+            MismatchError: none of them matches.
         """
         found = yield from self.accept(options, blanks=blanks)
         if options and not found:
@@ -206,17 +206,17 @@ class ParserInput:
         return found
 
     def blank(self) -> Reading:
-        """Read blanks.
+        """Read whitespace.
 
         Raises:
-            CutError: nothing comes behind them.
+            CutError: nothing follows it.
         """
         self.run(_BLANK)
         while (yield from self.peek()).isspace():
             self.run(_BLANK)
 
     def follows(self, starts: str) -> Generator[None, None, bool]:
-        """Return whether one of the characters `starts` stands here, behind blanks; nothing is read."""
+        """Return whether one of the characters `starts` stands here, after whitespace; nothing is read."""
         while True:
             at = self._skip_blanks()
             if at < len(self._text) or self.ended or at - self._at > LONGEST_BLANK:
@@ -247,7 +247,7 @@ class ParserInput:
         return self.take(len(marker))
 
     def at_cut(self, options: Sequence[str] = ()) -> bool:
-        """Return whether the text ends here, or behind blanks, within one of `options` or a marker that ends the call.
+        """Return whether the text ends here or after whitespace, in one of `options` or a marker that ends the call.
 
         One character alone is no part of a marker.
         """
@@ -259,7 +259,7 @@ class ParserInput:
         return self.stops.partial(rest) or any(option.startswith(rest) for option in options)
 
     def drop_cut(self, options: Sequence[str] = ()) -> bool:
-        """Read the part of such a marker behind a call that the end of the text cut off; return whether it is there."""
+        """Read the part of such a marker after a call that the end of the text cut off; return whether one was read."""
         if not self._told or not self.at_cut(options):
             return False
         self.take(len(self.rest))
@@ -271,7 +271,7 @@ class ParserInput:
     # ---- for grammars: telling
 
     def begin(self) -> None:
-        """Say that a call may begin here."""
+        """Note that a call may begin here."""
         if self._state != "holding" and not self._told:
             self.give_back()
         self._state = "holding"
@@ -279,9 +279,9 @@ class ParserInput:
         self._losses.clear()
 
     def name(self, name: str, call_id: str = "") -> bool:
-        """Say whom the call is for, when it is sure that it is a call; return whether that is declared.
+        """Set the tool of the call, when it is certain that it is a call; return whether the tool is declared.
 
-        The arguments of a call to anybody else are words. `call_id` is the id that the model wrote of the call.
+        The arguments of a call to an undeclared tool are words. `call_id` is the id that the model wrote of the call.
         """
         known = self.declared.resolve(name)
         if known is None:
@@ -297,7 +297,7 @@ class ParserInput:
         return known is not None
 
     def reopen(self) -> None:
-        """Say that the opening marker of another call may follow: it is no word, whatever the call before was."""
+        """Note that the opening marker of another call may follow: it is no word, whatever the call before was."""
         if not self._told:
             self.give_back()
             self._state = "holding"
@@ -312,17 +312,17 @@ class ParserInput:
             self.pieces.append(ArgumentsPiece(text))
 
     def complete(self) -> None:
-        """Say that the arguments are all there."""
+        """Note that the arguments are complete."""
         self._whole = True
 
     def end(self) -> None:
-        """Say that the call is over."""
+        """Note that the call is over."""
         if self._state == "call":
             self.pieces.append(CallEnded(whole=self._whole))
         self._state = "between"
 
     def lost(self, what: str, why: str, how: Literal["dropped", "approximated"] = "dropped") -> None:
-        """Say that `what` the model wrote of a call has no place in one, or not as it was."""
+        """Note that `what` the model wrote of a call has no place in one, or not as it was."""
         if self._state == "holding":
             self._losses.append(LossPiece(what, how, why))
         elif self._state == "call" or (self._state == "between" and self._told):

@@ -35,7 +35,7 @@ class MarkerScanner:
     def find(self, text: str, at: int, *, ended: bool) -> tuple[int, str]:
         """Return where the first marker in `text` from `at` on begins, and it; or where one may begin, and nothing.
 
-        The place is the end of the text where neither is there. Where more can come (not `ended`), a marker that may
+        The place is the end of the text where neither is found. Where more can come (not `ended`), a marker that may
         turn out to be a longer one is not found yet.
         """
         found = self._pattern.search(text, at)

@@ -1,10 +1,10 @@
 """Parser that splits the text of an answer into text, reasoning and tool calls, incrementally.
 
-Theory of operation. Among words, markers are looked for: those that open a thought, those that begin calls, control
+Theory of operation. Among words, markers are looked for: those that open reasoning, those that begin calls, control
 tokens. What may become a marker is held back. From a marker of calls on, every form that begins with it is tried side
-by side, each on its own copy of the text, until one has read the name of a declared tool: that one goes on alone. If
-none does, what they read is words. In a thought only its end is looked for (and calls, where the family has them
-there). Blanks that stand before all words belong to the markup around them: they are held until it is known what
+by side, each on its own copy of the text, until one has read the name of a declared tool: that one continues alone. If
+none does, what they read is words. In reasoning only its end is looked for (and calls, where the family has them
+there). Whitespace before all words belongs to the markup around it: it is held until it is known what
 follows.
 """
 
@@ -34,20 +34,20 @@ _SENTENCE: Final = re.compile(r"[.!?…。！？]\s*\Z")  # noqa: RUF001  as mod
 _HTML: Final = frozenset({"</s>"})
 
 _BREAKS: Final = re.compile(r"[ \t\r\n]{1,16}\Z")
-"""Blanks before the end of a thought; more than models write are part of it."""
+"""Whitespace before the end of reasoning; more than models write is part of it."""
 
 
 def parser(syntax: Syntax, declared: DeclaredTools, *, thinking: bool | None = None) -> TextParser:
     """Return a stage from text to pieces for one answer in `syntax`, in which the tools `declared` may be called.
 
-    `thinking` is whether the request wants thoughts, where it says so: the prompt then began one, or did not.
+    `thinking` is whether the request wants reasoning, where it specifies that: the prompt then began one, or did not.
     """
     made = MarkerParser(syntax, declared, thinking=thinking) if syntax.own is None else syntax.own(declared)
     return StripCitations(made) if syntax.citations else made
 
 
 class MarkerParser:
-    """A stage from text to pieces, for a syntax that is made of sections of calls and thoughts between words."""
+    """A stage from text to pieces, for a syntax that is made of sections of calls and reasoning between words."""
 
     def __init__(self, syntax: Syntax, declared: DeclaredTools, *, thinking: bool | None = None) -> None:
         self._table = table(syntax, calls=bool(declared))
@@ -82,7 +82,7 @@ class MarkerParser:
         return not self._text and not self._attempts and not self._fresh and self._thoughts is None
 
     def close(self, *, stopped: bool = False) -> Sequence[Piece]:
-        """Return what was held back: the text is over. `stopped`: the model ended it, and nobody cut it off."""
+        """Return what was held back: the text is over. `stopped`: the model ended it; no limit cut it off."""
         for attempt in self._attempts:
             attempt.section.stopped = stopped
         self._stopped = stopped
@@ -116,7 +116,7 @@ class MarkerParser:
     # ---- words
 
     def _read_words(self, *, ended: bool) -> bool:
-        """Give out words up to the next marker; return whether there is more to do with what is there."""
+        """Give out words up to the next marker; return whether the text read so far allows another step."""
         if self._lead and not self._skip_lead():
             return False
         start = self._blanks() if self._fresh else 0
@@ -138,14 +138,14 @@ class MarkerParser:
         return len(self._text) - len(self._text.lstrip())
 
     def _end_blank(self, *, ended: bool) -> None:
-        """Hold blanks that are all there is; at the end they are markup where markup came before."""
+        """Hold text that is only whitespace; at the end it is markup where markup came before."""
         if ended:
             if self._text and not self._marked:
                 self._made.append(TextPiece(self._text))
             self._text = ""
 
     def _bare(self, start: int, marker: str) -> Sequence[CallSyntax]:
-        """Return the forms that may begin at `start`, where no word was said yet."""
+        """Return the forms that may begin at `start`, where no word came yet."""
         if self._checked > start or not self._declared:
             return ()
         bare, marked = self._table.bare(self._text[start]), self._table.forms(marker)
@@ -171,13 +171,13 @@ class MarkerParser:
         return self._pass_over(place, marker)
 
     def _counting(self, marker: str, before: str, *, start: bool, line: bool) -> Sequence[CallSyntax]:
-        """Return the forms that `marker` begins where it stands, behind `before`."""
+        """Return the forms that `marker` begins where it stands, after `before`."""
         sentence = not self._called and (start or _SENTENCE.search(before) is not None)
         forms = self._table.forms(marker)
         return [form for form in forms if counts(form.place, start=start, line=line, sentence=sentence)]
 
     def _pass_over(self, place: int, marker: str) -> bool:
-        """Leave a marker among the words. Where it opens a thought, the one that ends it is one of words too."""
+        """Leave a marker among the words. Where it opens reasoning, the marker that ends it is also text."""
         self._mused = self._mused or self._table.opening(marker, start=True) is not None
         self._speak(marker)
         self._checked = place + 1
@@ -192,9 +192,9 @@ class MarkerParser:
         return marker in self._table.dropped or (marker in self._table.strays and not self._spoken)
 
     def _take_dropped(self, place: int, marker: str, *, at_start: bool, ended: bool) -> bool:
-        """Remove a control token; blanks before it that no word precedes go on waiting.
+        """Remove a control token; whitespace before it that no word precedes is still held.
 
-        One that is a tag of HTML too (`</s>`) counts only behind markup, and where nothing stands behind it.
+        One that is a tag of HTML too (`</s>`) counts only after markup, and where nothing follows it.
         """
         if not at_start and marker in _HTML:
             if self._text[place + len(marker) :]:
@@ -214,10 +214,10 @@ class MarkerParser:
         return True
 
     def _take_orphan(self, place: int, marker: str, *, ended: bool) -> bool:
-        """Remove the end of a thought that never began: once, where no words are before it, or an end is behind it.
+        """Remove the end of reasoning that never began: once, where no words precede it, or an end follows it.
 
-        Such an end is that of the line, or of the words: a call. A call that ended a thought left it without its own.
-        What only a tokenizer writes is removed wherever it stands.
+        Such an end is that of the line, or of the words: a call. A call that ended the reasoning left it without its
+        own. What only a tokenizer writes is removed in every place.
         """
         behind = place + len(marker)
         following, call = self._table.words.find(self._text, behind, ended=ended)
@@ -239,7 +239,7 @@ class MarkerParser:
         return True
 
     def _begin(self, place: int, forms: Sequence[CallSyntax]) -> None:
-        """Try `forms` from `place` on. Blanks before it wait with them, if there are no words."""
+        """Try `forms` from `place` on. Whitespace before it waits with them, if there are no words."""
         if not self._fresh or self._text[:place].strip():
             self._say(place)
             place = 0
@@ -284,7 +284,7 @@ class MarkerParser:
         self._lead = self._opening = True
 
     def _think(self, thoughts: ReasoningSyntax, *, ended: bool) -> bool:
-        """Give out thoughts up to their end."""
+        """Emit reasoning up to its end."""
         if self._opening and not self._skip_opening(thoughts, ended=ended):
             return False
         if self._lead and not self._skip_lead() and not ended:
@@ -322,13 +322,13 @@ class MarkerParser:
         self._try_from(place - kept, forms)
 
     def _skip_lead(self) -> bool:
-        """Pass over the blanks behind a marker; return whether there is anything else."""
+        """Skip the whitespace after a marker; return whether there is anything else."""
         self._text = self._text.lstrip()
         self._lead = not self._text
         return not self._lead
 
     def _skip_opening(self, thoughts: ReasoningSyntax, *, ended: bool) -> bool:
-        """Pass over markers that open the thought again, as prompt or model did; return whether that is done."""
+        """Skip markers that open the reasoning again, as prompt or model did; return whether that is done."""
         while self._opening:
             self._text = self._text.lstrip()
             place, marker = self._table.opens(thoughts).find(self._text, 0, ended=ended)
@@ -353,7 +353,7 @@ class MarkerParser:
     # ---- calls
 
     def _try(self, *, ended: bool) -> bool:
-        """Let the forms read on; when it is known which it is, or that it is none, go on from there."""
+        """Let the forms continue reading; once one form or none is left, continue from there."""
         for attempt in self._attempts:
             attempt.advance(ended=ended)
         chosen = next((attempt for attempt in self._attempts if attempt.section.decided), None)
@@ -367,12 +367,12 @@ class MarkerParser:
         return chosen.over
 
     def _best_refusal(self) -> FormatRun:
-        """Return the one that read a call to a tool that nobody declared; else the one that read most."""
+        """Return the one that read a call to an undeclared tool; else the one that read most."""
         refused = [attempt for attempt in self._attempts if attempt.section.refused]
         return refused[0] if refused else max(self._attempts, key=lambda attempt: attempt.section.read)
 
     def _give(self, attempt: FormatRun) -> None:
-        """Take what the chosen form has made; when it is over, go on with what it left."""
+        """Take what the chosen form has made; when it is over, continue with what it left."""
         pieces, attempt.section.pieces = attempt.section.pieces, []
         blanks = self._text
         if pieces:
@@ -391,7 +391,7 @@ class MarkerParser:
             self._text += attempt.section.rest
 
     def _in_thought(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
-        """Return what was made of text in a thought: a call ends it, words were part of it."""
+        """Return the pieces made from text in reasoning: a call ends it, words were part of it."""
         if any(isinstance(piece, CallStart) for piece in pieces):
             self._thoughts = None
             return [ReasoningEnded(), *pieces]

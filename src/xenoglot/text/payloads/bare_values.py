@@ -71,7 +71,7 @@ def members(text: str) -> JSONObject | None:
 
 
 def property_schema(schema: JSON, name: str, root: JSON) -> JSON:
-    """Return what `schema`, of an object, says of the property `name`; `None` where it says nothing.
+    """Return the schema of the property `name` in `schema`, an object's; `None` where it has none.
 
     `root` is the schema that references in `schema` are to. Of several branches that have it, any may count.
     """
@@ -89,7 +89,7 @@ def property_schema(schema: JSON, name: str, root: JSON) -> JSON:
 
 
 def item_schema(schema: JSON, root: JSON) -> JSON:
-    """Return what `schema`, of an array, says of its items; `None` where it says nothing."""
+    """Return the schema of the items in `schema`, an array's; `None` where it has none."""
     for inner in _branches(schema, root):
         if isinstance(items := inner.get("items"), dict):
             return items
@@ -113,8 +113,8 @@ def may_be_text(schema: JSON, root: JSON) -> bool:
 def typed(text: str, schema: JSON, root: JSON) -> str:
     """Return, as JSON, the value that `text` means where `schema` is expected. It stays as it is written if it can.
 
-    A string wins where nothing else fits, and wherever a schema admits strings and what the text looks like is not
-    admitted beside them. Where nothing is known of the value, numbers, booleans, `null`, lists and objects are what
+    A string wins where nothing else fits, and always where a schema admits strings and what the text looks like is not
+    admitted in addition. Where nothing is known of the value, numbers, booleans, `null`, lists and objects are what
     they look like. What fits no declared type is kept: as the JSON it is, or as a string.
     """
     admitted = kinds(schema, root)
@@ -243,7 +243,7 @@ def _target(root: JSON, reference: str) -> JSON:
 
 
 def _branches(schema: JSON, root: JSON) -> Iterator[dict[str, JSON]]:
-    """Yield the objects that say something of a value of `schema`: itself, and what it refers to."""
+    """Yield the objects that constrain a value of `schema`: itself, and what it refers to."""
     waiting, steps = [schema], 0
     while waiting and steps < MOST_STEPS:
         steps += 1

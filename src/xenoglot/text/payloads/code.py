@@ -66,7 +66,7 @@ class Code(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def _begun(section: ParserInput) -> Generator[None, None, str]:
-        """Read what tells that it is code.
+        """Read what marks it as code.
 
         Raises:
             MismatchError: it is another form.

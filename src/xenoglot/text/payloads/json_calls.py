@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 _SILENT: Final = frozenset({"type", "id", "call_id", "tool_call_id", "index"})
-"""Keys beside name and arguments that tell nothing of the call: it gets an id of ours, and its kind is known."""
+"""Keys next to name and arguments that are ignored: the call gets a new id, and its kind is known."""
 
 _NAMES: Final = ("tool_name", "function_name", "tool")
 _ARGUMENTS: Final = ("input", "args", "params")
@@ -177,10 +177,10 @@ def _surplus(section: ParserInput) -> Reading:
 
 
 class Named(Struct, frozen=True, kw_only=True):
-    """A name with a JSON object behind it: `prefix`, the name, `infix`, the object, `suffix`.
+    """A name with a JSON object after it: `prefix`, the name, `infix`, the object, `suffix`.
 
-    Each of them may have several spellings. Between name and `infix` may stand `mark` with an id behind it. Where there
-    is no `infix`, the name ends where a blank or the object begins. `spelled` is how a name is written, of the call
+    Each of them may have several spellings. Between name and `infix` may stand `mark` followed by an id. Where there
+    is no `infix`, the name ends where whitespace or the object begins. `spelled` is how a name is written, of the call
     that is `{number}` from 0 on; a name that has a number is so spelled, and is the id of the call. `space` ends a
     namespace, or a name for people, that may stand before the name. `void` in place of the object: it has no arguments.
     `gap` is written between name and object where there is no `infix`.
@@ -253,7 +253,7 @@ class Named(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def _bare(section: ParserInput) -> bool:
-        """Whether the answer ends behind the name of a call without arguments."""
+        """Whether the answer ends after the name of a call without arguments."""
         return section.ended and not section.rest.strip()
 
     def _name(self, section: ParserInput) -> Generator[None, None, str]:
@@ -298,7 +298,7 @@ class _Inner:
 
 
 class _Call:
-    """One call as it is read: its name may come behind its arguments."""
+    """One call as it is read: its name may come after its arguments."""
 
     def __init__(self, section: ParserInput) -> None:
         self.name: str | None = None
@@ -313,7 +313,7 @@ class _Call:
         self._beside: dict[str, list[str]] = {}
 
     def beside(self, key: str) -> Callable[[str], None]:
-        """Return what takes the value of the member `key`, which may be an argument that stands beside the name."""
+        """Return what takes the value of the member `key`, which may be an argument next to the name."""
         parts = self._beside[key] = []
         return parts.append
 
@@ -342,7 +342,7 @@ class _Call:
         self.tell()
 
     def _given(self) -> str:
-        """Return as arguments what stands beside the name, and is a parameter of the tool; all else is lost."""
+        """Return as arguments what stands next to the name, and is a parameter of the tool; all else is lost."""
         schema = self._section.schema(self.name or "")
         known = schema.get("properties") if isinstance(schema, dict) else None
         names = [key for key in self._beside if isinstance(known, dict) and key in known]

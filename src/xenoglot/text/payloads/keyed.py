@@ -34,7 +34,7 @@ _MOST_HELD: Final = 64
 
 _MEMBER = re.compile(r",\s{0,16}[^\s{}\[\]<>|:,]{1,64}:")
 _MOST_AHEAD: Final = 256
-"""Characters behind a comma that are looked at for the quote of a string that began without one."""
+"""Characters after a comma that are searched for the quote of a string that began without one."""
 
 
 class Keyed(Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ class _Reader:
         self._in_quotes = re.compile(f"[^{re.escape(quote[0])}]+")
 
     def members(self, schema: JSON, depth: int) -> Reading:
-        """Read the members of an object, behind its brace, and that which ends it."""
+        """Read the members of an object, after its brace, and that which ends it."""
         section, count = self._section, 0
         section.arguments("{")
         while not (yield from section.accept((self._end if not depth else "}",))):
@@ -212,7 +212,7 @@ class _Reader:
                 held = ""
 
     def _markup(self) -> Generator[None, None, tuple[bool, str]]:
-        """Read markers that end the call, and blanks; return whether nothing else follows, and what was read."""
+        """Read markers that end the call, and whitespace; return whether nothing else follows, and what was read."""
         section, passed = self._section, ""
         try:
             while (yield from section.peek()).isspace() or (yield from section.at_stop()):

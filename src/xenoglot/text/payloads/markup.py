@@ -31,23 +31,23 @@ class Markup(Struct, frozen=True, kw_only=True):
     """`call` name `call_name_end`, then parameters, then `call_end`.
 
     A parameter is `parameter` name `name_end` `value` text `parameter_end`. Every tag may have several spellings, of
-    which the first is the one to write. Without a `call_name_end` the name of the tool ends at a blank or a tag.
+    which the first is the one to write. Without a `call_name_end` the name of the tool ends at whitespace or a tag.
 
     `call_void` ends the name of a call that has no parameters, and the call. `attributes`, where there are any, is
     what is written between the name and the `call_name_end`, of the call that is `{number}` from 1 on: the quote that
     ends the name, and other attributes. Those that stand there are read and have no effect.
 
-    `texts` are those spellings of `name_end` that say that the value is a string, `jsons` those that say that it is
-    not; otherwise the schema does, as it does where it admits no string. `trim` is what around a value belongs to its
-    tags: one line break on each side, if one stands before the value, all blanks, or nothing. `wrapped` is an inner
-    pair of tags that a value may stand in. `object` is whether the arguments may be one JSON object in place of the
-    parameters, `object_open` and `object_close` are tags around one. `loose`: nothing need follow the parameters, so
-    the end of any value is its end; otherwise an end counts only where more of the call's markup, or the end of the
-    answer, is behind it. There an end counts even if its name is garbled (`</parameter1>`) or its `>` is missing.
-    `wrappers` are parameters that models put all arguments in, as one object: where the tool has none of that name,
-    but one of those in the object, and no other parameter stands beside it, the object is the arguments. Of a parameter
-    given twice the first counts. `abrupt`: the tag of another parameter ends a value whose own end was forgotten,
-    whatever its name; else that of a declared one does.
+    `texts` are those spellings of `name_end` that mark the value as a string, `jsons` those that mark it as
+    no string; otherwise the schema decides, as it does where it admits no string. `trim` is what around a value belongs
+    to its tags: one line break on each side, if one stands before the value, all whitespace, or nothing. `wrapped` is
+    an inner pair of tags that a value may stand in. `object` is whether the arguments may be one JSON object in place
+    of the parameters, `object_open` and `object_close` are tags around one. `loose`: nothing need follow the
+    parameters, so the end of any value is its end; otherwise an end counts only where more of the call's markup, or the
+    end of the answer, follows it. There an end counts even if its name is garbled (`</parameter1>`) or its `>` is
+    missing. `wrappers` are parameters that models put all arguments in, as one object: where the tool has none of that
+    name, but one of those in the object, and no other parameter stands next to it, the object is the arguments. If a
+    parameter comes twice, the first counts. `abrupt`: the tag of another parameter ends a value whose own end was
+    forgotten, whatever its name; else that of a declared one does.
     `line` stands between tags when they are written, `padded` puts a value on lines of its own.
     """
 
@@ -121,7 +121,7 @@ class _Call:
         self._given: set[str] = set()
 
     def read(self) -> Reading:
-        """Read what is behind the name."""
+        """Read what follows the name."""
         form, section = self._form, self._section
         if (yield from section.accept(form.object_open)) or (form.object and (yield from section.follows("{"))):
             yield from self._object()
@@ -155,7 +155,7 @@ class _Call:
         self._section.complete()
 
     def _following(self) -> Generator[None, None, str | None]:
-        """Read the tag that goes on with the call, or ends it. There may be none: then the call is over, or it is none.
+        """Read the tag that continues the call, or ends it. There may be none: then the call is over, or it is none.
 
         Raises:
             CutError: the text ends here.
@@ -168,7 +168,7 @@ class _Call:
         return "" if (yield from section.at_stop()) else None
 
     def _parameter(self, opening: str) -> Generator[None, None, str]:
-        """Read one parameter behind its opening tag, and the tag behind it."""
+        """Read one parameter after its opening tag, and the tag after the parameter."""
         form, section = self._form, self._section
         name, mark = self._unclosed().get(opening) or (yield from self._key())
         if mark or not (yield from section.accept(form.value)):
@@ -187,7 +187,7 @@ class _Call:
         return (yield from self._read_value(self._emitter(schema, mark)))
 
     def _read_value(self, emitter: ValueWriter) -> Generator[None, None, str]:
-        """Read a value and what ends it, and the tag behind that."""
+        """Read a value and what ends it, and the tag after that."""
         form, section = self._form, self._section
         closers = form.parameter_end
         if form.wrapped is not None and (yield from section.accept((form.wrapped[0],))):
@@ -200,7 +200,7 @@ class _Call:
         return name in self._form.wrappers and not self._given and isinstance(known, dict) and name not in known
 
     def _unwrap(self, name: str) -> Generator[None, None, str]:
-        """Read a value that may be all arguments; return the tag behind it.
+        """Read a value that may be all arguments; return the tag after it.
 
         It is one of them where it is no object, or where another parameter follows.
         """
@@ -222,7 +222,7 @@ class _Call:
         return inner is not None and (not inner or not isinstance(known, dict) or not known.keys().isdisjoint(inner))
 
     def _valueless(self) -> Generator[None, None, str | None]:
-        """Read the tag before a value; where the call goes on or ends instead, return the tag that says so.
+        """Read the tag before a value; where the call continues or ends instead, return the tag that shows it.
 
         `None`: a value follows, with its tag or without.
         """
@@ -242,13 +242,13 @@ class _Call:
             pass
 
     def _key(self) -> Generator[None, None, tuple[str, str]]:
-        """Read the name of a parameter, and what ends it, if that is there."""
+        """Read the name of a parameter, and what ends it, if that follows."""
         yield from self._stray(self._form.parameter)
         name = (yield from word(self._section, _KEY)).strip()
         return name, (yield from self._section.accept(self._form.name_end))
 
     def _after_key(self) -> Generator[None, None, str]:
-        """Return the tag after a key that has no end: the call goes on or ends there.
+        """Return the tag after a key that has no end: the call continues or ends there.
 
         Raises:
             MismatchError: it does neither.
@@ -283,7 +283,7 @@ class _Call:
         return ValueWriter(section.arguments, lambda text: typed(text, schema, self._schema))
 
     def _value(self, value: MarkupValue, closers: tuple[str, ...]) -> Generator[None, None, str]:
-        """Read a value up to its end, and the tag behind that."""
+        """Read a value up to its end, and the tag after that."""
         section, unclosed = self._section, self._unclosed()
         garbled = () if self._form.loose else tuple(end[:-1] for end in closers if end[-2:-1].isalpha())
         abrupt = self._form.parameter if self._form.abrupt else ()
@@ -312,7 +312,7 @@ class _Call:
     def _ending(
         self, closers: tuple[str, ...], garbled: tuple[str, ...], others: tuple[str, ...]
     ) -> Generator[None, None, tuple[str | None, str]]:
-        """Return the tag behind a value if it ends here (`None`: it does not), and what was read of the value."""
+        """Return the tag after a value if it ends here (`None`: it does not), and what was read of the value."""
         section = self._section
         if closer := (yield from section.accept(closers, blanks=False)):
             return (yield from self._closed(closer, garbled, others))
@@ -326,7 +326,7 @@ class _Call:
     def _closed(
         self, closer: str, garbled: tuple[str, ...], others: tuple[str, ...]
     ) -> Generator[None, None, tuple[str | None, str]]:
-        """Return the tag with which the call goes on at `closer` (`None`: it ended no value), and all that was read."""
+        """Return the tag with which the call continues at `closer` (`None`: it ended no value), and the text read."""
         if closer in others:
             return closer, closer
         if closer in self._form.call_end:
@@ -357,7 +357,7 @@ class _Call:
             return said
 
     def _behind(self) -> Generator[None, None, tuple[str | None, str]]:
-        """Return the tag behind the end of a value (`None`: that was no end), and the blanks that were read."""
+        """Return the tag after the end of a value (`None`: that was no end), and the whitespace that was read."""
         section = self._section
         if self._form.loose:
             return (yield from section.accept(self._next)), ""

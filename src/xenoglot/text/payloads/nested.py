@@ -32,7 +32,7 @@ class Nested(Struct, frozen=True, kw_only=True):
 
     `mark` stands before every tag. A value is text, or tags: of its members' names, or `<item>` for each item of a
     list. Nothing is a list or an object where the schema admits that, and no string. In an object in the arguments, the
-    values of a name that comes again are a list; of the arguments themselves the first counts.
+    values of a repeated name are a list; among the arguments themselves the first counts.
     """
 
     mark: str
@@ -89,7 +89,7 @@ class _Reader:
         self._end = f"{mark}</invoke>"
 
     def read(self) -> Reading:
-        """Read what is behind the name."""
+        """Read what follows the name."""
         section = self._section
         found = yield from section.accept((self._opening, self._end))
         if not found and section.rest.strip():
@@ -176,7 +176,8 @@ class _Reader:
     def _members(self, close: str, schema: JSON, depth: int) -> Reading:
         """Read the members of an object up to `close`; the first tag has begun.
 
-        They are held until all are there: a name may come again. What broke off is given out as far as it came.
+        They are held until the object is complete: a name may come again. A truncated object is emitted as far as it
+        came.
         """
         emit, found = self._emit, self._opening
         said: dict[str, list[str]] = {}

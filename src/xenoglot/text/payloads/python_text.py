@@ -126,7 +126,7 @@ def _number(said: str) -> str:
 
 
 def _string(section: ParserInput, writer: JSONWriter, *, raw: bool) -> Reading:
-    """Read a string, and those that stand right behind it: Python makes one of them."""
+    """Read a string, and those directly after it: Python joins them."""
     writer.emit('"')
     quote = section.take(1)
     while quote:
@@ -203,7 +203,7 @@ def _coded(section: ParserInput, digits: int) -> Generator[None, None, str]:
 
 
 def _code(section: ParserInput, digits: int) -> Generator[None, None, str]:
-    """Return the character that the digits behind two more characters mean; the empty string where none are there."""
+    """Return the character that the digits after the next two characters mean; the empty string without digits."""
     said = (yield from section.ahead(2 + digits))[2:]
     if len(said) < digits or not _HEX.fullmatch(said):
         return ""
@@ -253,7 +253,7 @@ def _in_parentheses(section: ParserInput, held: list[str], depth: int) -> Genera
 
 
 def _braces(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
-    """Read a dict, or a set, which is a list: that is known behind the first key or item, so it is held."""
+    """Read a dict, or a set, which becomes a list: which one is known after the first key or item, so it is held."""
     if (yield from section.accept(("}",))):
         writer.emit("{}")
         return
@@ -277,7 +277,7 @@ def _braces(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
 
 
 def _members(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
-    """Read the rest of a dict, behind the colon of its first key."""
+    """Read the rest of a dict, after the colon of its first key."""
     while True:
         writer.due(": ")
         yield from value(section, writer, depth=depth)
@@ -296,7 +296,7 @@ def _members(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
 
 
 def _items(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
-    """Read the rest of a set, behind its first item."""
+    """Read the rest of a set, after its first item."""
     while (yield from section.accept((",",))):
         if (yield from section.accept(("}",))):
             break

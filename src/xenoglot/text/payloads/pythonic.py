@@ -25,7 +25,7 @@ class Pythonic(Struct, frozen=True, kw_only=True):
     """Calls in Python's syntax, of literals alone; values keep the type in which they are written.
 
     `listed` is whether calls are written as a list; a list and a single call are both read. `method` stands between
-    the name and its parenthesis (`.call`). `words` says that `True`, `False` and `None` are written as in Python; both
+    the name and its parenthesis (`.call`). `words`: `True`, `False` and `None` are written as in Python; both
     those and JSON's are read. A value without a name is that of the parameter at its place in the schema.
     """
 
@@ -122,7 +122,7 @@ class _Arguments:
         self.writer.emit(text)
 
     def close(self) -> None:
-        """Say that there are no more."""
+        """Note that no more follow."""
         self.writer.due("")
         self.writer.emit("}" if self._count else "{}")
 

@@ -29,7 +29,7 @@ _WORD = re.compile(r"[^\s<]+")
 
 
 class FreeText(Struct, frozen=True, kw_only=True):
-    """A name, a blank, and a value or plain words, up to the end or to `another`, the marker of the next call.
+    """A name, a space, and a value or plain words, up to the end or to `another`, the marker of the next call.
 
     They become the argument `field`; with `values`, what is JSON counts as such, and not as a text.
     """
@@ -43,7 +43,7 @@ class FreeText(Struct, frozen=True, kw_only=True):
         """Read one call.
 
         Raises:
-            MismatchError: there is no name, or an object stands behind it, which other forms read.
+            MismatchError: there is no name, or an object follows it, which other forms read.
         """
         section.begin()
         name = yield from _name(section)
@@ -69,7 +69,7 @@ class FreeText(Struct, frozen=True, kw_only=True):
         return [f"{name} {arguments or '{}'}" for name, arguments in calls]
 
     def _over(self, section: ParserInput) -> Generator[None, None, bool]:
-        """Return whether nothing but blanks stands behind the name."""
+        """Return whether only whitespace follows the name."""
         try:
             yield from section.blank()
         except IncompleteInputError:
@@ -84,7 +84,7 @@ class FreeText(Struct, frozen=True, kw_only=True):
         return (yield from section.ahead(len(self.another))) == self.another
 
     def _words(self, section: ParserInput, value: _Value) -> Reading:
-        """Read words up to the end; blanks before it are not theirs."""
+        """Read words up to the end; whitespace before it is not part of them."""
         blanks = ""
         while True:
             try:
@@ -101,7 +101,7 @@ class FreeText(Struct, frozen=True, kw_only=True):
 
 
 class _Value:
-    """What stands behind the name: `held` until it is all there where it may be JSON; else a string as it comes."""
+    """The text after the name: `held` until it is complete where it may be JSON; else a string as it comes."""
 
     def __init__(self, section: ParserInput, field: str, *, held: bool) -> None:
         self._section = section

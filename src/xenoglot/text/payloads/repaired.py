@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from xenoglot.text.syntax import CallSyntax, Syntax
 
 Repair: TypeAlias = Callable[[str, JSON], str | None]
-"""Text that is no JSON, and the schema of what it should be -> what was meant, as JSON; `None` if nobody knows."""
+"""Text that is no JSON, and the schema of what it should be -> what was meant, as JSON; `None` if unknown."""
 
 
 def repairing(syntax: Syntax, repair: Repair) -> Syntax:
-    """Return `syntax` with a second form beside each in JSON that has markers: what only the second reads is mended."""
+    """Return `syntax` with a second form for each marked form in JSON: what only the second one reads is repaired."""
     calls, slips = (
         tuple(both for form in forms for both in _with_twin(form, repair)) for forms in (syntax.calls, syntax.slips)
     )
@@ -80,7 +80,7 @@ class RepairedCalls(Struct, frozen=True):
         return calls
 
     def _call(self, value: JSON) -> tuple[str, str] | None:
-        """Return name and arguments of what was mended, if it is a call."""
+        """Return name and arguments of what was repaired, if it is a call."""
         if not isinstance(value, dict):
             return None
         if self.form.keyed:

@@ -54,7 +54,7 @@ _SAID: Final = {
     "texts": ('" string="true">',),
     "jsons": ('" string="false">',),
 }
-"""DeepSeek says of each value whether it is a string."""
+"""DeepSeek marks each value as a string or not."""
 
 _DSML: Final = "｜DSML｜"  # noqa: RUF001  full-width bars are what the model writes
 _MARKS: Final = (_DSML, f"{_DSML} ", "‖DSML‖", "｜｜DSML｜｜", "|DSML|")  # noqa: RUF001  the same

@@ -17,7 +17,7 @@ _BARE_LIST: Final = JSONCalls(listed=True, strict=True)
 _THINK: Final = ReasoningSyntax(open=("<think>",), close=("</think>",))
 
 _FENCED: Final = CallSyntax(open=("```json\n", "```\n"), close=("```",), place="line", payload=_BARE_LIST, auto=False)
-"""Behind words only where the family is known: any answer may show an object in a code block."""
+"""After words only where the family is known: any answer may show an object in a code block."""
 _WRAPPED: Final = CallSyntax(
     begin=tuple(f'{{{blank}"{key}":' for key in ("tool_calls", "tool_call") for blank in ("", " ", "\n  ", "\n    ")),
     end=("}",),

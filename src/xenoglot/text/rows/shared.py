@@ -1,4 +1,4 @@
-"""Call syntaxes that many families write besides their own."""
+"""Call syntaxes that many families write in addition to their own."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ def _closed(tag: str) -> str:
 
 
 def _openings(tag: str) -> tuple[str, ...]:
-    """Return the beginnings of `tag`, also with blanks, which tokenizers put around the name now and then."""
+    """Return the beginnings of `tag`, also with spaces, which tokenizers sometimes put around the name."""
     return _opened(tag), f"<|open|> {tag} <|sep|>"
 
 
 def _closings(*tags: str) -> tuple[str, ...]:
-    """Return the ends of `tags`, also with blanks, or without the token behind the name, which may be forgotten."""
+    """Return the ends of `tags`, also with spaces, or without the token after the name, which may be missing."""
     return tuple(marker for tag in tags for marker in (_closed(tag), f"<|close|> {tag} <|sep|>", f"<|close|>{tag}"))
 
 
@@ -90,7 +90,7 @@ _KIMI_K3: Final = Syntax(
 
 
 def _k2_typed(*kinds: str) -> tuple[str, ...]:
-    """Return the ends of a key behind which stands the type of its value, one of `kinds`."""
+    """Return the ends of a key that are followed by the type of its value, one of `kinds`."""
     return tuple(f"</ifm|arg_key>{line}<ifm|arg_type>{kind}</ifm|arg_type>" for kind in kinds for line in ("", "\n"))
 
 

@@ -1,6 +1,6 @@
 """Renders tools, calls and results into the prompt, for models or servers without a field for them.
 
-The system turn tells of the tools as the family's own prompt does. What the assistant called in the conversation
+The system turn describes the tools as the family's own prompt does. What the assistant called in the conversation
 stands in its turn as the family writes calls, what came back in a turn of the user. So the answer can be read as any
 other of that family.
 """
@@ -46,7 +46,7 @@ USUAL: Final = ToolPromptSyntax(
         "You may write several calls. Their results are then given to you."
     )
 )
-"""How a model is told of tools whose family has no form of its own; `{example}` is a call as it is to be written."""
+"""How a prompt describes tools to a model whose family has no form of its own; `{example}`: a sample call."""
 
 MUST_CALL: Final = "You must call at least one of the tools now."
 MUST_CALL_ONE: Final = "You must call the tool `{name}` now."
@@ -68,7 +68,7 @@ def told(request: Request, syntax: Syntax, losses: Losses) -> Request:
     messages = [turn for index, message in history for turn in teller.turns(message, index)]
     system = teller.system(request)
     if system is not None:
-        losses.emulated("$", "tools", f"told in the system turn, in the form `{syntax.name}`")
+        losses.emulated("$", "tools", f"described in the system turn, in the form `{syntax.name}`")
     return replace(
         request,
         messages=_with_system(_joined(messages), system),
@@ -93,7 +93,7 @@ class _Teller:
         self._ids: dict[str, str] = {}  # id of a call -> its id in the prompt, where the family has some
 
     def system(self, request: Request) -> Text | None:
-        """Return what the system turn tells of the tools, marked as the last that is marked; `None` where none is."""
+        """Return the description of the tools for the system turn, with the last cache mark; `None` without tools."""
         choice = request.tool_choice
         tools = self._offered(request, choice)
         if not tools:
@@ -105,7 +105,7 @@ class _Teller:
         return Text(text=said, cache=_last_mark(tool.cache for tool in tools))
 
     def turns(self, message: Message, index: int) -> list[Message]:
-        """Return one message as those that say the same without calls and results."""
+        """Return one message as several with the same content but without calls and results."""
         where = f"$.messages[{index}]"
         turns = []
         for kind, parts in groupby(message.content, key=type):
@@ -145,15 +145,15 @@ class _Teller:
         return to_text(said if self._telling.tool == "function" else {"type": "function", "function": said})
 
     def _demands(self, request: Request, choice: ToolChoice | None) -> list[str]:
-        """Return in words what a server would be told in fields."""
+        """Return in words what a server would receive in fields."""
         demands = []
         if choice is not None and choice.mode == "required":
-            self._losses.approximated("$.tool_choice", "mode", "the model is asked to call a tool, and not held to it")
+            self._losses.approximated("$.tool_choice", "mode", "the prompt asks for a tool call but cannot enforce it")
             names = choice.names
             one = _name(names[0], namespace_of(names[0], request.tools)) if len(names) == 1 else ""
             demands.append(MUST_CALL_ONE.format(name=one) if one else MUST_CALL)
         if request.parallel_tool_calls is False:
-            self._losses.approximated("$", "parallel_tool_calls", "the model is asked for one call, and not held to it")
+            self._losses.approximated("$", "parallel_tool_calls", "the prompt asks for one call but cannot enforce it")
             demands.append(ONE_AT_A_TIME)
         return demands
 
@@ -179,7 +179,7 @@ class _Teller:
         return telling.named.format(name=name, id=made)
 
     def _results(self, results: Sequence[ToolResult], where: str) -> tuple[Part, ...]:
-        """Return results as parts of a turn: what of them is text in the family's form, pictures behind it."""
+        """Return results as parts of a turn: their text in the family's form, then images."""
         telling, texts = self._telling, []
         media: list[Part] = []
         for result in results:
@@ -195,7 +195,7 @@ class _Teller:
         return (Text(text="\n".join(texts), cache=_last_mark(map(_mark, results))), *media)
 
     def _result_words(self, result: ToolResult, where: str, media: list[Part]) -> Iterator[str]:
-        """Yield what a result says; what is not said in words goes to `media`, and is referred to by its number."""
+        """Yield the text of a result; what is not text goes to `media`, and is referred to by its number."""
         for part in result.content:
             match part:
                 case Text(text=text) | Refusal(text=text):
@@ -203,7 +203,7 @@ class _Teller:
                     yield text
                 case Image() | Audio() | Video() | File():
                     kind = type(part).__name__.lower()
-                    self._losses.emulated(where, kind, "moved behind the results of tools")
+                    self._losses.emulated(where, kind, "moved after the tool results")
                     media.append(part)
                     yield f"[{kind} {len(media)}: below]"
                 case Opaque(text=str() as text):
@@ -211,13 +211,13 @@ class _Teller:
                     yield text
                 case _:
                     kind = kind_of(part) if isinstance(part, Opaque) else type(part).__name__.lower()
-                    self._losses.dropped(where, kind, "the result of a tool is told in words")
+                    self._losses.dropped(where, kind, "a tool result is rendered as text")
 
 
 def _in_order(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with results that follow each other in the order of their calls, for few families name them.
 
-    Clients give them as they come in, and tell them apart by ids.
+    Clients give them as they come in, and distinguish them by ids.
     """
     contents = [list(message.content) for message in messages]
     called: dict[str, tuple[int, int]] = {}
@@ -279,7 +279,7 @@ def _with_system(messages: Sequence[Message], told: Text | None) -> tuple[Messag
 
 
 def _joined(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with neighbours joined that were one turn: calls behind words, words behind results."""
+    """Return the messages with neighbours joined that were one turn: calls after words, words after results."""
     joined: list[Message] = []
     for _, run in groupby(enumerate(messages), key=_joins):
         turns = [message for _, message in run]
@@ -296,7 +296,7 @@ def _joins(numbered: tuple[int, Message]) -> str | int:
 def _content(turns: Iterable[Message]) -> tuple[Part, ...]:
     """Return the parts of several turns; words of one and words of the next become one text, with a line's end between.
 
-    They stay two where a prompt is to be cached up to the end of the first, or more is said of the second.
+    They stay two where a prompt is to be cached up to the end of the first, or the second has more attributes.
     """
     runs: list[list[Part]] = []
     for turn in turns:
