@@ -52,6 +52,7 @@ class EventTemplate:
     """The constant bytes of an event and its frame, with slots for the parts that vary."""
 
     __slots__ = (
+        "_alone",
         "_before",
         "_behind",
         "_between",
@@ -78,6 +79,8 @@ class EventTemplate:
         self._between = self._literal[1:] + self._first[:-1]
         """What stands between the texts of two events, with their quotes."""
         self._quoted = slice(len(self._first) - 1, 1 - len(self._last) or None)
+        self._alone = slice(len(self._first) - 1, 1 - len(self._literal) or None)
+        """Where the text of a frame is, with its quotes: without the line breaks of its end, and with them."""
 
     def read(self, chunk: bytes, at: int, events: list[Event]) -> int:
         """Append to `events` those that match from `at` on; return where they end."""
@@ -131,21 +134,18 @@ class EventTemplate:
 
     def match(self, chunk: bytes) -> Event | None:
         """Return the event that `chunk` is, if it matches and nothing follows."""
-        first, before, behind = self._first, self._before, self._behind
-        if not chunk.startswith(first):
+        if not chunk.startswith(self._first):
             return None
-        start = len(first)
+        if not self._end:  # more than its text varies
+            events: list[Event] = []
+            return events[0] if self.read(chunk, 0, events) == len(chunk) and len(events) == 1 else None
+        if not chunk.endswith(self._literal):
+            return None
         try:
-            if before:
-                start = self._pass(chunk, start, before)
-            end = chunk.index(self._literal, start)
-            text = _decode_text(chunk[start - 1 : end + 1])  # a quote on either side
-            end += len(self._literal)
-            if behind:
-                end = self._pass(chunk, end, behind)
+            text = _decode_text(chunk[self._alone])
         except (DecodeError, ValueError):  # as above
             return None
-        if not text or end != len(chunk):
+        if not text:
             return None
         self.used = True
         return self._take(text)
