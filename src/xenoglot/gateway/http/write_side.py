@@ -87,11 +87,15 @@ class WriteSide(asyncio.Protocol):
         """Write; to a client that is gone, nothing."""
         if self._lost or self._leaving:
             return
-        if self._size + len(data) > HIGH_WATER:  # what is larger is not copied for the sake of one write
+        size = self._size + len(data)
+        if size > HIGH_WATER:  # what is larger is not copied for the sake of one write
             self.flush()
             self.transport.write(data)
         elif self.server.gathers:
-            self.hold(data)
+            if not self._out:  # as `hold` does, without the call: this runs for every piece of every answer
+                self.server.gather(self)
+            self._out.append(data)
+            self._size = size
         elif self._out:
             self._out.append(data)
             self.flush()
