@@ -146,10 +146,16 @@ class BlockEncoder:
     def frame(self, piece: Piece) -> bytes | None:
         """Return the frame of the delta that adds a mere text to the open block; `None` for what cannot be so brief."""
         text = piece.text
-        if self._prefix is None or not text or (type(piece) is ArgumentsDelta and self._is_free_text):
+        if self._prefix is None or not text or piece.candidate:
+            return None
+        if type(piece) is ArgumentsDelta and self._is_free_text:
             return None
         self._grew = True
         return self._framed + encode_json(text) + _AFTER
+
+    def stop(self) -> None:
+        """Write no more: the message is over, whether its last block has ended or not."""
+        self._part = self._prefix = None
 
     def frames(self, texts: Sequence[str]) -> bytes | None:
         """Return the frames of such deltas for many texts; `None` for what cannot be so brief."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.events import Piece
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
@@ -44,12 +43,25 @@ PING = ServerSentEvent(b'{"type":"ping"}', "ping")
 class StreamEncoder:
     """A stage from canonical events to server-sent events: the answer to `request`."""
 
-    __slots__ = ("_blocks", "_ended", "_finished", "_losses", "_request", "_start_usage", "_started", "_usage")
+    __slots__ = (
+        "_blocks",
+        "_ended",
+        "_finished",
+        "_losses",
+        "_request",
+        "_start_usage",
+        "_started",
+        "_usage",
+        "frame",
+        "frames",
+    )
 
     def __init__(self, request: Request, losses: Losses) -> None:
         self._request = request
         self._losses = losses
         self._blocks = BlockEncoder(losses)
+        self.frame, self.frames = self._blocks.frame, self._blocks.frames
+        """As `Framer` and `RunFramer`: a piece grows the open block, and makes nothing else."""
         self._started: Started | None = None  # held until the next event
         self._start_usage: JSONObject = {}
         self._usage: Usage | None = None
@@ -67,14 +79,6 @@ class StreamEncoder:
             return (PING,)
         return self._fail(event.failure) if type(event) is Failed else self._feed(event)
 
-    def frame(self, piece: Piece, /) -> bytes | None:
-        """Take a piece that is its text and nothing else; return its frame."""
-        return None if piece.candidate or self._ended else self._blocks.frame(piece)
-
-    def frames(self, texts: Sequence[str], /) -> bytes | None:
-        """Take text deltas that are these texts and nothing else; return their frames."""
-        return None if self._ended else self._blocks.frames(texts)
-
     def close(self) -> Sequence[ServerSentEvent]:
         """Return the end of the message; without a `Finished` before it, an error."""
         if self._ended:
@@ -82,6 +86,7 @@ class StreamEncoder:
         if self._finished is None:
             return self._fail(broken("connection lost: the answer ended without being complete"))
         self._ended = True
+        self._blocks.stop()
         start = self._start()
         finish = encode_finish(self._finished.finish, self._blocks.told, self._losses)
         required = ("output_tokens",) if self._finished.finish.dialect == NAME else ("input_tokens", "output_tokens")
@@ -134,4 +139,5 @@ class StreamEncoder:
 
     def _fail(self, failure: Failure) -> Sequence[ServerSentEvent]:
         self._ended = True
+        self._blocks.stop()
         return (ServerSentEvent(encode_json(encode_error(failure)[1]), "error"),)
