@@ -53,8 +53,8 @@ def _has_custom(request: Request) -> bool:
     for tool in request.tools:
         if type(tool) is Tool and tool.kind == "custom":
             return True
-    parts = chain.from_iterable(map(_content, request.messages))
-    return "custom" in [part.kind for part in parts if type(part) in _CALLS]
+    parts = [*chain.from_iterable(map(_content, request.messages))]
+    return not _CALLS.isdisjoint(map(type, parts)) and "custom" in [part.kind for part in parts if type(part) in _CALLS]
 
 
 def _wrap_tool(tool: RequestTool, where: str, losses: Losses) -> RequestTool:

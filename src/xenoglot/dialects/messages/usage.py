@@ -105,10 +105,12 @@ def _encode_hour(usage: Usage, losses: Losses) -> JSONObject:
 
 def _encode_tools(usage: Usage, losses: Losses) -> JSONObject:
     """Return how often tools of the server ran; the dialect requires both counts."""
+    if usage.web_searches is None and usage.page_fetches is None:  # most answers
+        return {}
     tools = {_SEARCHES: usage.web_searches, _FETCHES: usage.page_fetches}
     known: JSONObject = {name: count for name, count in tools.items() if count is not None}
-    if not known or (usage.extra is not None and usage.extra.dialect == NAME):
-        return {_TOOLS: known} if known else {}
+    if usage.extra is not None and usage.extra.dialect == NAME:
+        return {_TOOLS: known}
     for name in tools.keys() - known:
         losses.approximated(WHERE, name, "not reported, and the dialect requires a number: 0")
     return {_TOOLS: {**dict.fromkeys(tools, 0), **known}}
