@@ -5,9 +5,19 @@ from __future__ import annotations
 from math import inf
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from xenoglot.policy.limits.admission_queue import AdmissionQueue, QueueEntry
-from xenoglot.policy.limits.usage_ledger import MOST_IDLE, Scope, Shortage, UsageLedger, Window
+from xenoglot.policy.limits.usage_ledger import (
+    MOST_IDLE,
+    Scope,
+    ScopeReservation,
+    ScopeUsage,
+    Shortage,
+    UsageLedger,
+    Window,
+)
 
 SCOPE = Scope("upstream:x", requests=(Window(9, 60.0),), tokens=(Window(100, 30.0),), concurrency=3)
 
@@ -124,3 +134,25 @@ def test_other_limits_under_the_same_name_know_the_longest_window() -> None:
     ledger.reserve([before], 1, 20.0)
     assert [lack.ends_at for lack in ledger.shortages([after], 1, 30.0)] == [50.0]
     assert ledger.scopes["key:a"].slots_used == 2
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["reserve", "release", "wait", "close"]), st.integers(0, 60)), max_size=20)
+
+
+@given(STEPS, st.sampled_from([SCOPE, Scope("key:none"), Scope("key:shut", concurrency=0)]), st.integers(0, 110))
+def test_what_fits_lacks_nothing(steps: list[tuple[str, int]], scope: Scope, tokens: int) -> None:
+    ledger, now = UsageLedger(), 0.0
+    taken: list[ScopeReservation] = []
+    for step, number in steps:
+        if step == "reserve":
+            taken.append(ledger.reserve([scope], number, now))
+        elif step == "release" and taken:
+            ledger.release(taken.pop(0), number, now)
+        elif step == "close":
+            ledger.close_scope(Shortage(scope, "places", tokens=number))
+        else:
+            now += number
+    room = ledger.scopes.get(scope.name, ScopeUsage(scope))
+    fits, lacks = room.fits(tokens, now), room.shortage(tokens, now) is not None
+    assert not (fits and lacks)
+    assert fits or lacks or room.closed is not None

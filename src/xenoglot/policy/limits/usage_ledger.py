@@ -60,6 +60,15 @@ class WindowUsage:
         self._expire(now)
         return self._used
 
+    def fits(self, now: float, amount: int) -> bool:
+        """Return whether `amount` fits now."""
+        if now > self._latest:  # noqa: PLR1730  `max` costs as much as the rest of this
+            self._latest = now
+        entries = self._entries
+        if entries and entries[0].at + self._seconds <= self._latest:
+            self._expire(now)
+        return self._used + amount <= self.window.amount
+
     def free_at(self, now: float, amount: int) -> float:
         """Return when `amount` fits if nothing else happens: `now` or later, `inf` if never."""
         most = self.window.amount
@@ -244,6 +253,17 @@ class ScopeUsage:
             return Shortage(scope, "places")
         return self.closed if self.closed is not None and self.closed.concerns(tokens, now) else None
 
+    def fits(self, tokens: int, now: float) -> bool:
+        """Return whether one more request fits; if not, `shortage` decides, which alone knows of a closed scope."""
+        for log in self.requests:
+            if not log.fits(now, 1):
+                return False
+        for log in self.tokens:
+            if not log.fits(now, tokens):
+                return False
+        most = self.scope.concurrency
+        return self.closed is None and (most is None or self.slots_used < most)
+
     def mark(self) -> tuple[tuple[int, float], ...]:
         """Return what changes with every use."""
         return tuple(log.mark() for log in (_longest(self.requests), _longest(self.tokens)) if log is not None)
@@ -295,7 +315,7 @@ class UsageLedger:
         """Reserve in all scopes, if all have capacity."""
         rooms = [self._usage(scope) for scope in scopes]
         for room in rooms:
-            if room.shortage(tokens, now) is not None:
+            if not room.fits(tokens, now) and room.shortage(tokens, now) is not None:
                 return None
         return self._reserve(rooms, tokens, now)
 
