@@ -11,10 +11,12 @@ from tests.gateway.running_gateway import TIMEOUT
 from tests.gateway.upstream.test_reasoning_requests import DialectGateway
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.load import check
+from xenoglot.gateway.ledger.request_budget import charge
 from xenoglot.gateway.ledger.request_cost import PriceList
 from xenoglot.gateway.observability.request_log import RequestCost, RequestLog
 from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
+from xenoglot.policy.limits.money_budget import Budget, BudgetClaim
 from xenoglot.testing import Upstream
 from xenoglot.testing.script import Respond, ScriptRule
 
@@ -49,6 +51,36 @@ def test_rows_of_the_operator_come_first() -> None:
     assert prices.cost(record("own", "small")) == RequestCost(90 + 60 + 30, "USD", "own")
     assert prices.cost(record("sold", "small")) == RequestCost(1000 + 200, "EUR", "own")
     assert prices.cost(record("sold", "claude-sonnet-4-5")) == RequestCost(1200, "EUR", "own")
+
+
+def test_each_call_of_a_request_has_the_price_of_its_target() -> None:
+    prices = price_list(
+        {"model": "small", "input": 1, "output": 2},
+        {"model": "large", "input": 10, "output": 20},
+        {"model": "foreign", "input": 1, "output": 1, "currency": "EUR"},
+    )
+    log = record("own", "small", Usage(input_tokens=10, output_tokens=5))
+    log.parts += (prices.part(log, Usage(input_tokens=10, output_tokens=5)),)
+    assert prices.cost(log) == RequestCost(20, "USD", "own"), "no further call was answered"
+    log.backend, log.target, log.usage = "sold", "large", Usage(input_tokens=40, output_tokens=7)
+    log.parts += (prices.part(log, Usage(input_tokens=40, output_tokens=7)),)
+    log.backend, log.target, log.usage = "own", "small", Usage(input_tokens=41, output_tokens=8)
+    assert [(part.backend, part.cost and part.cost.amount) for part in log.parts] == [("own", 20), ("sold", 340)]
+    assert prices.cost(log) == RequestCost(20 + 340 + 3, "USD", "own")
+    for model in ("unknown", "foreign"):
+        log.target = model
+        assert prices.cost(log) is None
+
+
+def test_the_budget_of_an_upstream_is_charged_its_own_calls() -> None:
+    prices = price_list({"model": "small", "input": 1, "output": 2}, {"model": "large", "input": 10, "output": 20})
+    log = record("own", "small", Usage(input_tokens=10, output_tokens=5))
+    log.parts += (prices.part(log, Usage(input_tokens=10, output_tokens=5)),)
+    log.backend, log.target, log.usage, log.tries = "sold", "large", Usage(input_tokens=40, output_tokens=7), 2
+    log.cost = prices.cost(log)
+    budget = Budget(id="b", scope="upstream:*", amount=1000, period="total")
+    claims = [BudgetClaim(budget, 1000, upstream) for upstream in ("own", "sold", "third", "")]
+    assert [charge(claim, log) for claim in claims] == [20, 340, 0, 360]
 
 
 def test_the_table_prices_upstreams_of_a_provider_alone() -> None:

@@ -367,6 +367,34 @@ def test_all_rounds_are_one_request_in_the_ledger(model: Upstream, search: Upstr
     assert (row.input, row.output, row.tries) == (14, 6, 2)
 
 
+def test_each_round_has_the_price_of_its_target(model: Upstream, search: Upstream, tmp_path: Path) -> None:
+    asked = {"model": "m", "max_tokens": 9, "messages": ASKED, "tools": [MESSAGES_SEARCH]}
+
+    def calls_once(request: Received) -> Sequence[Step]:
+        return model_steps(request) if request.json["messages"][-1]["role"] != "tool" else (Respond(503, (), b"{}"),)
+
+    with Upstream(ScriptRule(steps=calls_once)) as dear:
+        named = {"dear": dear.url, "cheap": model.url}
+        more: JSONObject = {
+            "store": {"url": f"sqlite://{tmp_path}/state.db"},
+            "ledger": {},
+            "upstreams": {name: {"dialect": "chat", "base_url": url} for name, url in named.items()},
+            "models": [
+                {"name": "m", "strategy": "ordered", "targets": [{"upstream": name, "model": name} for name in named]}
+            ],
+            "prices": [{"model": name, "input": price, "output": 0} for name, price in (("dear", 1000), ("cheap", 10))],
+        }
+        with DialectGateway(model, tools=searching(search), **more) as running:
+            assert httpx2.post(f"{running.url}/v1/messages", json=asked, timeout=TIMEOUT).status_code == 200
+
+    async def stored() -> list[RequestRow]:
+        async with aclosing(SQLite(tmp_path / "state.db")) as store:
+            return await store.read(queries.requests(RequestFilter(limit=10)))
+
+    (row,) = asyncio.run(stored())
+    assert (row.upstream, row.input, row.cost) == ("cheap", 14, 7 * 1000 + 7 * 10)
+
+
 @pytest.mark.parametrize(("amount", "rounds"), [("0.15", 2), ("0.101", 1)], ids=["enough", "too-little"])
 def test_each_round_is_reserved(model: Upstream, search: Upstream, tmp_path: Path, amount: str, rounds: int) -> None:
     """A round has to fit into the budget together with what those before cost; else the turn is paused."""

@@ -85,12 +85,20 @@ def _settled(claim: BudgetClaim, charged: int = 0) -> BudgetUse:
 
 def charge(claim: BudgetClaim, record: RequestLog) -> int:
     """Return what a request that is over is charged; all that it reserved, if it was answered at an unknown cost."""
-    if not record.tries or (claim.upstream and claim.upstream != record.backend):
+    called = {record.backend, *(part.backend for part in record.parts)}
+    if not record.tries or (claim.upstream and claim.upstream not in called):
         return 0
     cost = record.cost
     if cost is not None and cost.currency == claim.budget.currency:
-        return cost.amount
+        return cost.amount - _elsewhere(claim.upstream, cost.amount, record) if claim.upstream else cost.amount
     return 0 if record.usage is None or cost is not None else claim.amount or 0
+
+
+def _elsewhere(upstream: str, amount: int, record: RequestLog) -> int:
+    """Return how much of the `amount` that a request cost was paid to other upstreams."""
+    paid = [(part.backend, 0 if part.cost is None else part.cost.amount) for part in record.parts]
+    paid.append((record.backend, amount - sum(cost for _, cost in paid)))
+    return sum(cost for backend, cost in paid if backend != upstream)
 
 
 class BudgetAdmission:

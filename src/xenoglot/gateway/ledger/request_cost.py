@@ -13,12 +13,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from xenoglot.codec.features.extra_usage import NO_EXTRA, ExtraUsage
 from xenoglot.codec.glob import matches
 from xenoglot.dialect_registry import canonical, get, names
 from xenoglot.gateway.config.ledger import amount
-from xenoglot.gateway.observability.request_log import RequestCost
+from xenoglot.gateway.observability.request_log import AnswerPart, RequestCost
 from xenoglot.model.response import Usage
 from xenoglot.providers.costs import Prices
 from xenoglot.providers.rates import OWN, Rates, micro_units, per_search, per_token
@@ -37,6 +38,8 @@ CURRENCY: Final = "USD"
 """The currency of a free request whose price is unknown."""
 MOST_MODELS: Final = 1024
 """Models whose prices are kept."""
+_COUNTED: Final = tuple(name for name in Usage.__struct_fields__ if name not in {"total", "estimated", "extra"})
+"""Counts that can be added."""
 
 
 class PriceList:
@@ -84,6 +87,8 @@ class PriceList:
         usage, upstream, model = record.usage, record.backend, record.target
         if usage is None or upstream is None or model is None or record.local:
             return None
+        if record.parts:
+            return self._sum(record, usage, upstream, model)
         place = (upstream, model, record.finish, record.failure, record.cache)
         last = self._last
         if last is not None and last[0] is usage and last[1] == place and self._now() < self._until:  # for the header
@@ -91,6 +96,23 @@ class PriceList:
         cost = self._cost(record, usage, upstream, model)
         self._last = (usage, place, cost)
         return cost
+
+    def part(self, record: RequestLog, used: Usage) -> AnswerPart:
+        """Return the call that is over, of a request that has `used` so much until now, by the price of its target."""
+        upstream, usage = record.backend, _rest(used, record.parts)
+        cost = None if upstream is None else self._cost(record, usage, upstream, record.target or "")
+        return AnswerPart(upstream, usage, cost)
+
+    def _sum(self, record: RequestLog, usage: Usage, upstream: str, model: str) -> RequestCost | None:
+        """Return the cost of all calls of a request; `None` if the cost of one is unknown, or in another currency."""
+        costs = [part.cost for part in record.parts]
+        rest = _rest(usage, record.parts)
+        if any(getattr(rest, name) for name in _COUNTED):
+            costs.append(self._cost(record, rest, upstream, model))
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs) or len({cost.currency for cost in known}) != 1:
+            return None
+        return known[-1]._replace(amount=sum(cost.amount for cost in known))
 
     def _cost(self, record: RequestLog, usage: Usage, upstream: str, model: str) -> RequestCost | None:
         rates = self._rates_of(upstream, model)
@@ -159,6 +181,14 @@ class PriceList:
                 return None
             total += micro_units(extra.total)
         return RequestCost(total, cost.currency, cost.source)
+
+
+def _rest(usage: Usage, parts: Sequence[AnswerPart]) -> Usage:
+    """Return what is left of `usage` without those parts of it."""
+    counts = {name: getattr(usage, name) for name in _COUNTED}
+    used = {name: sum(getattr(part.usage, name) or 0 for part in parts) for name in _COUNTED}
+    left = {name: None if count is None else max(0, count - used[name]) for name, count in counts.items()}
+    return replace(usage, total=None, **left)
 
 
 def counts_of(usage: Usage) -> dict[str, int | None]:

@@ -88,6 +88,14 @@ class RequestCost(NamedTuple):
         return f"{digits[:-MICRO_DIGITS]}.{digits[-MICRO_DIGITS:]} {self.currency}"
 
 
+class AnswerPart(NamedTuple):
+    """A call of a target that is over and was not the last of its request: what it used, and what that cost."""
+
+    backend: str | None
+    usage: Usage
+    cost: RequestCost | None
+
+
 class RequestReservation(Protocol):
     """What a request has reserved of budgets."""
 
@@ -149,6 +157,8 @@ class RequestLog(Struct):
     """Characters in them."""
     finish: FinishReason | None = None
     cost: RequestCost | None = None
+    parts: tuple[AnswerPart, ...] = ()
+    """Calls before the last, whose usage is in `usage` too."""
     reservation: RequestReservation | None = None
     """What is reserved of budgets."""
     session: str | None = None
@@ -321,6 +331,10 @@ class RequestPrices(Protocol):
 
     def cost(self, record: RequestLog) -> RequestCost | None:
         """Return the cost of a request whose usage is known; `None` if its price is unknown."""
+        ...
+
+    def part(self, record: RequestLog, used: Usage) -> AnswerPart:
+        """Return the call that is over, of a request that has `used` so much until now."""
         ...
 
     def estimate(self, upstream: str, model: str, given: int, made: int) -> RequestCost | None:

@@ -300,9 +300,11 @@ class UpstreamCall(Struct):
     async def affords(self, request: Request, used: Usage) -> bool:
         """Reserve what the request may cost with `request` as a further part; return whether the budgets allow it.
 
-        `used` is what the parts before have used.
+        `used` is what the parts before have used; the last of them is priced by the target that answered it.
         """
-        budgets = self.services.budgets
+        budgets, prices = self.services.budgets, self.services.prices
+        if prices is not None:
+            self.record.parts += (prices.part(self.record, used),)
         if budgets is None or not self.services.has_budgets:
             return True
         self.change(request)
