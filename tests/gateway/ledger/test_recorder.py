@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from msgspec.structs import astuple
 
+from tests.store.postgresql import running
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import Principal
@@ -22,11 +24,13 @@ from xenoglot.model.response import Usage
 from xenoglot.store.ledger import queries
 from xenoglot.store.ledger.queries import RequestFilter, UsageFilter
 from xenoglot.store.ledger.rows import RequestRow
+from xenoglot.store.ledger.usage_sums import summed
+from xenoglot.store.location import open_store
 from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
     from xenoglot.store.queries import Steps
 
@@ -229,6 +233,44 @@ async def test_a_commit_that_was_not_confirmed_is_not_repeated(keeper: Keeper) -
     await recorder.aclose()
     assert await keeper.total() == 2
     assert {row.id for row in await keeper.rows()} == {"req_1", "req_2"}
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Generator[str]:
+    """Give the URL of a server."""
+    with running() as server:
+        yield server.url()
+
+
+@pytest.mark.parametrize("retried", [False, True], ids=["at-once", "retried"])
+@pytest.mark.parametrize("kind", ["memory", "postgresql"])
+async def test_rows_are_made_in_no_thread_with_an_event_loop(
+    postgresql: str, monkeypatch: pytest.MonkeyPatch, kind: str, *, retried: bool
+) -> None:
+    """A batch of rows takes some milliseconds, for which no request would be answered."""
+    threads: list[tuple[str, bool]] = []
+
+    def noting(name: str, function: Callable[..., T]) -> Callable[..., T]:
+        def noted(*values: object) -> T:
+            threads.append((name, threading.current_thread() is threading.main_thread()))
+            return function(*values)
+
+        return noted
+
+    monkeypatch.setattr(recording, "request_row", noting("row", request_row))
+    monkeypatch.setattr(recording, "summed", noting("sums", summed))
+    store = open_store(postgresql, {}) if kind == "postgresql" else Memory()
+    assert store is not None
+    keeper = Keeper()
+    keeper.store = store  # type: ignore[assignment]
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    recorder.failing = retried
+    for number in range(3):
+        recorder.add(record(number, request_id=f"req_{kind}_{retried}_{number}"), 1.0)
+    await recorder.aclose()
+    await store.aclose()
+    assert (recorder.written, recorder.dropped) == (3, 0)
+    assert threads == [("row", False)] * 3 + [("sums", False)]
 
 
 async def test_one_row_that_cannot_be_written_costs_no_other(keeper: Keeper) -> None:

@@ -219,17 +219,16 @@ class RequestRecorder:
     ) -> Steps[int]:
         rows: list[RowValues] = []
         sums: dict[SumKey, list[int]] = {}
-
-        def prepare() -> None:
-            rows.extend(request_row(record, ended, now, self.dialects) for record, ended, now in batch)
-            if not again:
-                sums.update(summed(rows))
-
-        yield ThreadStatement.by(prepare)
+        known: set[str] = set()
         if again:
             known = yield from queries.known([record.request_id for record, _, _ in batch])
-            rows = [row for row, one in zip(rows, batch, strict=True) if one[0].request_id not in known]
-            sums = summed(rows)
+
+        def prepare() -> None:
+            new = [one for one in batch if one[0].request_id not in known]
+            rows.extend(request_row(record, ended, now, self.dialects) for record, ended, now in new)
+            sums.update(summed(rows))
+
+        yield ThreadStatement.by(prepare)
         if rows:
             yield from queries.add_summed(rows, sums)
         if captures:
