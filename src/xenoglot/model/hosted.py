@@ -14,7 +14,7 @@ from xenoglot.model.content import CacheMark, Extra, HostedKind
 from xenoglot.model.json import JSON
 from xenoglot.model.short_repr import short_repr
 
-HostedToolKind: TypeAlias = HostedKind | Literal["tool_search"]
+HostedToolKind: TypeAlias = HostedKind | Literal["tool_search", "google_maps"]
 """What a tool does that a provider runs; with `tool_search` it looks for other tools of the request."""
 
 
@@ -72,6 +72,9 @@ class HostedTool(Struct, frozen=True, kw_only=True):
         location: Where the user is, for a search.
         context_size: How much of the prompt may be filled with what is found: `"low"`, `"medium"` or `"high"`.
         server: The server of a tool of kind `"mcp"`, which stands for all tools of that server.
+        store_ids: The stores of files to search in; each means something to its own provider only.
+        max_results: How many pieces of files a search in files returns at most.
+        metadata_filter: The condition on the metadata of files, as Google writes it (https://google.aip.dev/160).
         cache: Marks the prompt up to here for the provider's cache.
         extra: Fields that only their own dialect has; its `form` keeps the version of the tool.
 
@@ -88,6 +91,9 @@ class HostedTool(Struct, frozen=True, kw_only=True):
     location: Location | None = None
     context_size: str | None = None
     server: McpServer | None = None
+    store_ids: tuple[str, ...] | None = None
+    max_results: int | None = None
+    metadata_filter: str | None = None
     cache: CacheMark | None = None
     extra: Extra | None = None
 

@@ -26,7 +26,8 @@ def crossed(name: str, losses: Losses, **body: JSON) -> JSONObject:
     """Return what a server of `name` is sent."""
     request = get("gemini").decode_request({"model": "m", "contents": [TURN], **body})
     target = Target()
-    return get(name).encode_request(fitted(request, name, target, losses), losses, target)
+    dialect = get(name)
+    return dialect.encode_request(fitted(request, name, target, losses, dialect.hosted_tools), losses, target)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -85,10 +86,13 @@ def test_videos_go_home(case: str) -> None:
     assert crossed("gemini", Losses(), contents=contents)["contents"] == contents
 
 
-@pytest.mark.parametrize("tool", ["googleMaps", "enterpriseWebSearch"])
+@pytest.mark.parametrize(("tool", "kind"), [("googleMaps", "google_maps"), ("enterpriseWebSearch",) * 2])
 @pytest.mark.parametrize("name", OTHERS)
-def test_tools_that_only_google_runs_are_refused_by_name_findings_b4(name: str, tool: str) -> None:
-    with pytest.raises(WireError, match=f"`{tool}`"):
+def test_tools_that_only_google_runs_are_refused_by_name_findings_b4(name: str, tool: str, kind: str) -> None:
+    if kind in get(name).hosted_tools:
+        assert crossed(name, Losses(), tools=[{tool: {}}])["tools"] == [{"type": kind}]
+        return
+    with pytest.raises(WireError, match=f"`{kind}`"):
         crossed(name, Losses(), tools=[{tool: {}}])
 
 

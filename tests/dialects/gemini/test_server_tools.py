@@ -145,3 +145,53 @@ def test_tools_cross() -> None:
         {"urlContext": {}},
         {"codeExecution": {}},
     ]
+
+
+FILES: JSONObject = {"fileSearchStoreNames": ["fileSearchStores/s"], "topK": 3, "metadataFilter": "a = 1"}
+URL = "https://mcp.example"
+SERVER: JSONObject = {"name": "s", "streamableHttpTransport": {"url": URL, "headers": {"Authorization": "Bearer t"}}}
+
+
+def test_servers_and_stores_cross_to_interactions_and_back() -> None:
+    contents: JSON = [{"role": "user", "parts": [{"text": "Hi"}]}]
+    tools: JSON = [{"mcpServers": [SERVER, SERVER]}, {"fileSearch": FILES}, {"googleMaps": {}}]
+    losses = Losses()
+    body = {"model": "m", "contents": contents, "tools": tools}
+    crossed = translate_request(body, "gemini", "interactions", losses)
+    server = {"type": "mcp_server", "name": "s", "url": URL, "headers": {"Authorization": "Bearer t"}}
+    stores = {"file_search_store_names": ["fileSearchStores/s"], "top_k": 3, "metadata_filter": "a = 1"}
+    assert crossed["tools"] == [server, server, {"type": "file_search", **stores}, {"type": "google_maps"}]
+    back = translate_request(crossed, "interactions", "gemini", losses)
+    assert back["tools"] == [{"mcpServers": [SERVER]}, {"mcpServers": [SERVER]}, *tools[1:]]
+    assert [*losses] == []
+
+
+def test_servers_of_messages_and_responses_are_those_of_gemini() -> None:
+    tool: JSONObject = {"type": "mcp", "server_label": "s", "server_url": URL, "authorization": "t"}
+    bare: JSONObject = {"type": "mcp", "server_label": "s", "connector_id": "c"}
+    searched: JSONObject = {"type": "file_search", "vector_store_ids": ["vs_1"]}
+    losses = Losses()
+    body: JSONObject = {"model": "m", "input": "Hi", "tools": [{**tool, "allowed_tools": ["f"]}, bare, searched]}
+    assert translate_request(body, "responses", "gemini", losses)["tools"] == [{"mcpServers": [SERVER]}]
+    assert [(loss.where, loss.what) for loss in losses if loss.where.startswith("$.tools")] == [
+        ("$.tools[0]", "allowed_tools"),
+        ("$.tools[1]", "mcp"),
+        ("$.tools[2]", "file_search"),
+    ]
+    back = {"model": "m", "contents": [{"parts": [{"text": "Hi"}]}], "tools": [{"mcpServers": [SERVER]}]}
+    headers = {"Authorization": "Bearer t"}
+    assert translate_request(back, "gemini", "responses")["tools"] == [
+        {"type": "mcp", "server_label": "s", "server_url": URL, "headers": headers}
+    ]
+
+
+@pytest.mark.parametrize("dialect", ["chat", "converse", "messages", "responses"])
+def test_maps_beside_a_function_are_left_out(dialect: str) -> None:
+    body: JSONObject = {
+        "model": "m",
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "tools": [{"functionDeclarations": [{"name": "f"}]}, {"googleMaps": {}}],
+    }
+    losses = Losses()
+    translate_request(body, "gemini", dialect, losses)
+    assert [(loss.where, loss.how) for loss in losses if loss.what == "google_maps"] == [("$.tools[1]", "dropped")]

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from xenoglot.model.request import RequestTool
 
 _PLACE = ("city", "region", "country", "timezone")
-_SETTINGS = ("allowed_domains", "blocked_domains", "max_uses", "location", "context_size", "cache")
+_SETTINGS = (
+    "allowed_domains",
+    "blocked_domains",
+    "max_uses",
+    "location",
+    "context_size",
+    "store_ids",
+    "max_results",
+    "metadata_filter",
+    "cache",
+)
 
 
 def hosted_kinds(own: Collection[HostedToolKind], target: Target) -> Collection[HostedToolKind]:

@@ -15,6 +15,7 @@ from xenoglot.dialects.gemini.parts.encoder import NAME_LIMIT
 from xenoglot.dialects.gemini.reasoning_effort import reasoning_requested
 from xenoglot.dialects.gemini.request.decoder import decode_count, decode_request
 from xenoglot.dialects.gemini.request.encoder import encode_count_request, encode_request
+from xenoglot.dialects.gemini.request.hosted_tools import KINDS
 from xenoglot.dialects.gemini.response import decode_response, encode_response
 from xenoglot.dialects.gemini.stream.decoder import StreamDecoder
 from xenoglot.dialects.gemini.stream.encoder import StreamEncoder
@@ -81,7 +82,7 @@ GEMINI = Dialect(
     path=_MODELS + "/{model}:generateContent",
     stream_path=_MODELS + "/{model}:streamGenerateContent",
     stream_query="alt=sse",
-    hosted_tools=frozenset({"web_search", "web_fetch", "code_execution"}),
+    hosted_tools=KINDS,
     aliases=tuple(
         f"{place}/{{model}}:{operation}"
         for place in _PLACES

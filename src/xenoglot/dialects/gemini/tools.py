@@ -18,7 +18,7 @@ from xenoglot.codec.unknown_fields import keep_rest
 from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.request.computer_use import KIND as COMPUTER_USE
 from xenoglot.dialects.gemini.request.computer_use import predefined_functions
-from xenoglot.dialects.gemini.request.hosted_tools import decode_hosted_tools, encode_hosted_tool
+from xenoglot.dialects.gemini.request.hosted_tools import KINDS, add_tool, decode_hosted_tools, encode_hosted_tool
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.dialects.google.shared import with_said
 from xenoglot.model.content import Extra, Opaque
@@ -152,9 +152,10 @@ def encode_tools(request: Request, parts: PartEncoder, crossing: EncodeContext) 
         elif isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
             encoded.append(tool.data)
             known.append(tool)
-        elif isinstance(tool, HostedTool) and (entry := encode_hosted_tool(tool, where, crossing.losses)) is not None:
-            encoded.append(entry)
-            known.append(tool)
+        elif isinstance(tool, HostedTool) and tool.kind in KINDS:
+            if (entry := encode_hosted_tool(tool, where, crossing)) is not None:
+                encoded.append(entry)
+                known.append(tool)
         else:
             note_left_out(tool, where, crossing.losses)
         before = tool.definition if isinstance(tool, Tool) else None
@@ -173,7 +174,7 @@ def _laid_out(encoded: list[JSONObject], layout: list[list[JSON]]) -> list[JSONO
         entry: JSONObject = {_FUNCTIONS: encoded[start : start + count]} if count else {}
         start += count
         for more in encoded[start : start + beside]:
-            entry |= more
+            add_tool(entry, more)
         start += beside
         entries.append(entry)
     return entries

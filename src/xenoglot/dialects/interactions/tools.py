@@ -1,7 +1,7 @@
 """Encodes and decodes the tools of a request: functions, and tools that the server runs.
 
 Source: `Tool` in `google/genai/_gaos/types/interactions/tool.py` of the official SDK. A tool that no other dialect has
-(`google_maps`, `computer_use`, `retrieval`, `tool_search`) stays as it came.
+(`computer_use`, `retrieval`) stays as it came.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.hosted_tools import note_settings
 from xenoglot.codec.requests.provider_tools import note_lacking
+from xenoglot.dialects.google.hosted_tools import FILE_SEARCH, has_store, headers_of, note_server, take_headers
 from xenoglot.dialects.google.shared import with_said
 from xenoglot.dialects.interactions.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.interactions.step_encoder import fitted
@@ -39,12 +40,11 @@ _TYPES: Final[Mapping[str, HostedToolKind]] = {
     "code_execution": "code_execution",
     "file_search": "file_search",
     "tool_search": "tool_search",
+    "google_maps": "google_maps",
     _MCP: "mcp",
 }
 KINDS: Final = frozenset(_TYPES.values())
 _WORDS: Final = {kind: word for word, kind in _TYPES.items()}
-
-_BEARER: Final = "Bearer "
 
 
 def take_tools(reader: Reader) -> tuple[RequestTool, ...]:
@@ -73,18 +73,25 @@ def _decode(item: JSON, path: str) -> RequestTool:
         server = _take_server(reader)
         return HostedTool(kind="mcp", server=server, extra=extra_of(reader, {"type": kind}))
     if kind in _TYPES and kind != _MCP:
-        return HostedTool(kind=_TYPES[kind], extra=extra_of(reader, {"type": kind}))
+        stores = _take_stores(reader) if kind == "file_search" else {}
+        return HostedTool(kind=_TYPES[kind], **stores, extra=extra_of(reader, {"type": kind}))
     return Opaque(dialect=NAME, data=item)
 
 
+def _take_stores(reader: Reader) -> JSONObject:
+    return {
+        "store_ids": reader.strings("file_search_store_names"),
+        "max_results": reader.take("top_k", int),
+        "metadata_filter": reader.take("metadata_filter", str),
+    }
+
+
 def _take_server(reader: Reader) -> McpServer:
-    headers = reader.peek("headers")
-    plain = isinstance(headers, dict) and all(isinstance(value, str) for value in headers.values())
     url, name = reader.take("url", str), reader.take("name", str)
     return McpServer(
         label=name or url or "",
         url=url,
-        headers=reader.take("headers", dict) if plain else None,
+        headers=take_headers(reader),
         allowed_tools=_take_allowed(reader),
         extra=extra_of(Reader({}), {"name": name is None and "absent"}),
     )
@@ -110,7 +117,8 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
         elif isinstance(tool, Opaque) and tool.dialect == NAME and isinstance(tool.data, dict):
             encoded.append(tool.data)
         elif isinstance(tool, HostedTool) and tool.kind in _WORDS:
-            encoded.append(_encode_hosted(tool, where, crossing.losses))
+            if crossing.home or has_store(tool, where, crossing.losses):
+                encoded.append(_encode_hosted(tool, where, crossing.losses))
         else:
             note_left_out(tool, where, crossing.losses)
     return encoded
@@ -137,24 +145,23 @@ def _encode_hosted(tool: HostedTool, where: str, losses: Losses) -> JSONObject:
     written: JSONObject = {"type": _WORDS[tool.kind]}
     if tool.server is not None:
         written |= _server(tool.server, where, losses)
-    note_settings(tool, where, losses)
+    searched = FILE_SEARCH if tool.kind == "file_search" else ()
+    if searched:
+        stores = None if tool.store_ids is None else [*tool.store_ids]
+        with_said(written, file_search_store_names=stores, top_k=tool.max_results, metadata_filter=tool.metadata_filter)
+    note_settings(tool, where, losses, *searched)
     return written | own
 
 
 def _server(server: McpServer, where: str, losses: Losses) -> JSONObject:
     form = form_of(server.extra, NAME)
     own_fields(server.extra, where, losses)
-    for field in ("description", "approval"):
-        if getattr(server, field) is not None:
-            losses.dropped(where, field, "a server of the dialect has no such field")
-    headers = server.headers
-    if server.token is not None:
-        headers = {**(headers or {}), "Authorization": f"{_BEARER}{server.token}"}
+    note_server(server, where, losses, "allowed_tools")
     allowed = None if server.allowed_tools is None else [{"tools": list(server.allowed_tools)}]
     return with_said(
         {},
         name=None if "name" in form else server.label,
         url=server.url,
-        headers=headers,
+        headers=headers_of(server),
         allowed_tools=allowed,
     )

@@ -7,7 +7,7 @@ import importlib.util
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xenoglot.errors import ConfigurationError, missing_extra
 from xenoglot.gateway.config.tools.settings import CodeSettings, PageSettings, SearchSettings
@@ -46,13 +46,13 @@ class ToolExecution:
         self.connections = connections
         self.calls: Counter[tuple[str, str]] = Counter()
         """Executed calls by kind and outcome."""
-        self._kinds = settings.kinds
+        self._kinds = cast("frozenset[HostedKind]", settings.kinds)
         self._services = ExecutionServices(settings, executors, connections, self._count, clock)
 
     def kinds(self, request: Request) -> frozenset[HostedKind]:
         """Return the kinds of tools of a request that can be executed here."""
-        found = [tool.kind for tool in request.tools if type(tool) is HostedTool]
-        return frozenset(kind for kind in found if kind != "tool_search" and kind in self._kinds)
+        found = {tool.kind for tool in request.tools if type(tool) is HostedTool}
+        return self._kinds.intersection(found)
 
     async def answer(
         self, call: RoundCall, kinds: frozenset[HostedKind], ask: Callable[[], Awaitable[Answer]]

@@ -43,6 +43,7 @@ _TOOL: Shape = {
     "urlContext": _PLAIN,
     "fileSearch": _PLAIN,
     "computerUse": _PLAIN,
+    "mcpServers": [{"streamableHttpTransport": _PLAIN}],
 }
 _VOICE: Shape = {"prebuiltVoiceConfig": _PLAIN}
 _SPEECH: Shape = {

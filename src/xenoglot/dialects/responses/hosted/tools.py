@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import note_left_out
 from xenoglot.codec.reader import Reader, leave, left
 from xenoglot.codec.requests.hosted_tools import encode_location, note_settings, take_location
 from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
@@ -57,7 +58,7 @@ def hosted_names(tools: Sequence[RequestTool]) -> dict[str, str]:
     """
     functions = {tool.name for tool in tools if isinstance(tool, Tool)}
     kinds = {tool.kind for tool in tools if isinstance(tool, HostedTool)} - functions - {"mcp"}
-    return {kind: _WORDS[kind] for kind in kinds}
+    return {kind: word for kind, word in _WORDS.items() if kind in kinds}
 
 
 def decode_hosted_tool(reader: Reader, kind: str) -> HostedTool:
@@ -117,6 +118,9 @@ def encode_hosted_tools(tools: Sequence[RequestTool], crossing: EncodeContext) -
         if not isinstance(tool, HostedTool):
             continue
         where = f"$.tools[{index}]"
+        if tool.kind not in _WORDS:
+            note_left_out(tool, where, crossing.losses)
+            continue
         if tool.kind == "file_search" and (tool.extra is None or tool.extra.dialect != NAME):
             crossing.losses.dropped(where, "file_search", "it names no vector store of the dialect")
             continue
