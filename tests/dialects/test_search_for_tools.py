@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.names import qualified
+from xenoglot.codec.stage import through
+from xenoglot.dialect_registry import get
+from xenoglot.model.content import FoundTool, HostedCall, HostedResult
+from xenoglot.model.fold import fold, unfold
 from xenoglot.model.json import JSONObject
+from xenoglot.model.response import Response
 from xenoglot.translate import translate_request
 
 SCHEMA: JSONObject = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -80,3 +89,55 @@ def test_the_search_that_the_client_runs_is_still_a_function() -> None:
     asked = {**ASKED["responses"], "tools": [{**SEARCH, "execution": "client", "parameters": SCHEMA}]}
     (tool,) = translate_request(asked, "responses", "chat", Losses())["tools"]
     assert tool["function"]["name"] == "tool_search"
+
+
+def vector(name: str) -> Response:
+    folder = Path(__file__).parents[1] / "vectors" / name
+    return get(name.partition("/")[0]).decode_response(decode_json((folder / "response.json").read_bytes()))
+
+
+def told(response: Response) -> list[tuple[str, list[str]]]:
+    """Return the kinds of the parts that a search makes, and the names that it found."""
+    return [
+        (
+            type(part).__name__,
+            [qualified(one.name, one.namespace) for one in getattr(part, "content", ()) if isinstance(one, FoundTool)],
+        )
+        for part in response.candidates[0].content
+        if isinstance(part, HostedCall | HostedResult) and part.kind == "tool_search"
+    ]
+
+
+ANSWERED = ("messages/tool-search-answer", "responses/tool-search-answer", "interactions/tool-search")
+
+
+@pytest.mark.parametrize("client", ASKED)
+@pytest.mark.parametrize("name", ANSWERED)
+def test_what_a_search_found_crosses_whole_and_streamed(name: str, client: str) -> None:
+    """A search, and the tools that it found, are parts of their own in all three dialects."""
+    response, request, dialect = vector(name), get(client).decode_request(ASKED[client]), get(client)
+    whole = dialect.decode_response(dialect.encode_response(response, request, losses := Losses()))
+    assert told(whole) == told(response)
+    frames = through(unfold(response), dialect.stream_encoder(request, Losses()))
+    streamed = fold(through(frames, dialect.stream_decoder()))
+    assert isinstance(streamed, Response)
+    assert told(streamed) == told(response)
+    assert [str(loss) for loss in losses if loss.what in ("hosted_call", "hosted_result")] == []
+
+
+@pytest.mark.parametrize("name", ANSWERED[:2])
+def test_a_result_belongs_to_the_search_before_it(name: str) -> None:
+    """The items of `responses` have no id in common: `call_id` is null for a search that the server runs."""
+    parts = vector(name).candidates[0].content
+    calls = [part.id for part in parts if isinstance(part, HostedCall)]
+    assert [part.call_id for part in parts if isinstance(part, HostedResult)] == calls
+    assert all(calls)
+
+
+@pytest.mark.parametrize("upstream", ["messages", "responses", "chat", "gemini"])
+@pytest.mark.parametrize("client", ["messages", "responses"])
+def test_a_history_tells_another_server_what_was_found(client: str, upstream: str) -> None:
+    folder = Path(__file__).parents[1] / "vectors" / client / "tool-search-history"
+    body = decode_json((folder / "request.json").read_bytes())
+    sent = encode_json(translate_request(body, client, upstream, Losses())).decode()
+    assert ("The tool `weather` can be called." in sent) == (client != upstream)

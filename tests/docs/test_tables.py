@@ -31,7 +31,7 @@ from xenoglot.gateway.endpoint import responses
 from xenoglot.gateway.observability.request_log import CACHE, COST, LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
 from xenoglot.hooks.hook import HookSettings
-from xenoglot.model import content, events, hosted
+from xenoglot.model import content, events
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.request import BUDGETS, Request, Sampling, effort_of
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response, Usage
@@ -86,7 +86,7 @@ def type_words(kind: Any) -> str:  # noqa: ANN401, PLR0911  a type; one for each
         return "table"
     if kind == tuple[Field, ...]:
         return "list of fields"
-    if kind in (tuple[Reason, ...], tuple[content.HostedKind, ...], tuple[hosted.HostedToolKind, ...]):
+    if kind in (tuple[Reason, ...], tuple[content.HostedKind, ...]):
         return "list of words"
     if origin is tuple:
         return f"list of {type_words(arguments[0])}s"

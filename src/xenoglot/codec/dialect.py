@@ -25,11 +25,10 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Stage
 from xenoglot.codec.target import Target
 from xenoglot.model.catalog import ModelInfo
-from xenoglot.model.content import Extra
+from xenoglot.model.content import Extra, HostedKind
 from xenoglot.model.context import AppliedEdit
 from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
-from xenoglot.model.hosted import HostedToolKind
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Request
@@ -114,7 +113,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     forward: tuple[str, ...] = ()
     marked_caches: bool = False
     """Whether servers of the dialect cache a prompt only where it is marked, and all of them take marks."""
-    hosted_tools: frozenset[HostedToolKind] = frozenset()
+    hosted_tools: frozenset[HostedKind] = frozenset()
     """The tools that its servers run themselves, unless the facts about a server differ."""
     tool_name_limit: int = 64
     id_prefix: str = ""

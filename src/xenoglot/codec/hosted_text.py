@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.opaque import name_of
+from xenoglot.codec.requests.names import qualified
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     CodeOutput,
     File,
+    FoundTool,
     HostedCall,
+    HostedContent,
     HostedResult,
     Image,
     Nested,
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import Part
     from xenoglot.model.json import JSON
 
 _DONE = {
@@ -82,6 +84,8 @@ def _called(call: HostedCall) -> str | None:
         arguments: JSON = decode_json(call.arguments or "{}")
     except WireError:
         arguments = None
+    if call.kind == "tool_search":
+        return f"Searched for tools: {call.arguments}" if call.arguments else None
     if call.kind == "mcp":
         return f"Tool called: {call.name or ''} {call.arguments}".rstrip()
     for key, done in _DONE.items():
@@ -96,12 +100,10 @@ def _word(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _told(part: Part | SearchResult | CodeOutput) -> str:
+def _told(part: HostedContent) -> str:
     match part:
-        case SearchResult():
-            return _lines((part.title, part.url, part.text))
-        case CodeOutput():
-            return _lines((part.stdout, part.stderr))
+        case FoundTool() | SearchResult() | CodeOutput():
+            return _found(part)
         case Text(text=text) | File(source=Plain(text=text)):
             return text
         case File(source=Nested(parts=parts)):
@@ -110,6 +112,16 @@ def _told(part: Part | SearchResult | CodeOutput) -> str:
             return text
         case _:
             return ""
+
+
+def _found(part: FoundTool | SearchResult | CodeOutput) -> str:
+    match part:
+        case FoundTool(name=name, namespace=namespace):
+            return f"The tool `{qualified(name, namespace)}` can be called."
+        case SearchResult():
+            return _lines((part.title, part.url, part.text))
+        case CodeOutput():
+            return _lines((part.stdout, part.stderr))
 
 
 def _lines(texts: Iterable[str | None]) -> str:

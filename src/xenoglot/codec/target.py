@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct, field
 
 from xenoglot.codec.glob import matches
-from xenoglot.model.hosted import HostedToolKind
+from xenoglot.model.content import HostedKind
 from xenoglot.model.request import Effort
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """The name of the seed field, in a dialect in which not every server follows the standard."""
     operation_paths: tuple[str, ...] = ()
     """Paths of endpoints that the server has in place of its dialect's usual ones, for an operation with several."""
-    hosted_tools: tuple[HostedToolKind, ...] | None = None
+    hosted_tools: tuple[HostedKind, ...] | None = None
     """The tools that the server runs itself; not known: those of its dialect that all of its servers have."""
     sealed_results: bool = False
     """Whether the server takes back only calls and results of hosted tools that it made itself; others become words."""

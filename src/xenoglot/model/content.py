@@ -370,8 +370,27 @@ class CodeOutput(Struct, frozen=True, kw_only=True, tag=True):
     __repr__ = short_repr
 
 
-HostedKind: TypeAlias = Literal["web_search", "web_fetch", "code_execution", "mcp", "file_search", "image_generation"]
-"""What a tool does that the provider runs, in the words that dialects share."""
+class FoundTool(Struct, frozen=True, kw_only=True, tag=True):
+    """A tool of the request that a search for tools found, by its name; from now on the model can call it.
+
+    Some dialects repeat its definition in the result. It is spelling: the request has it.
+    """
+
+    name: str
+    namespace: str | None = None
+    extra: Extra | None = None
+
+    __repr__ = short_repr
+
+
+HostedKind: TypeAlias = Literal[
+    "web_search", "web_fetch", "code_execution", "mcp", "file_search", "image_generation", "tool_search", "google_maps"
+]
+"""What a tool does that the provider runs, in the words that dialects share; `tool_search` looks for other tools of the
+request. Answers have no calls of `google_maps` in these words: they are carried."""
+
+HostedContent: TypeAlias = "Part | SearchResult | CodeOutput | FoundTool"
+"""What came out of a tool that the provider ran."""
 
 
 class HostedCall(Struct, frozen=True, kw_only=True, tag=True):
@@ -382,7 +401,8 @@ class HostedCall(Struct, frozen=True, kw_only=True, tag=True):
         kind: What the tool does, like `"web_search"`.
         name: The name of the tool, where a kind has several, as of an MCP server.
         arguments: The text of a JSON object: a search has a `query` or `queries`, a page fetch a `url` (and a
-            `pattern` to find in it), code has `code` or a `command`; for MCP, the schema of the tool applies.
+            `pattern` to find in it), code has `code` or a `command`, a search for tools a `query`, a `pattern` or
+            `paths`; for MCP, the schema of the tool applies.
         server: The label of the MCP server that has the tool.
         cache: Marks the prompt up to here for the provider's cache.
         extra: Fields that only their own dialect has.
@@ -411,7 +431,8 @@ class HostedResult(Struct, frozen=True, kw_only=True, tag=True):
         call_id: The id of the call.
         kind: The kind of the call.
         name: The name of the tool, where a kind has several.
-        content: What came out: a `SearchResult` for each thing found, `CodeOutput`, texts, images, files.
+        content: What came out: a `SearchResult` for each thing found, a `FoundTool` for each tool, `CodeOutput`, texts,
+            images, files.
         error: Why the tool failed, in the provider's word (`"max_uses_exceeded"`). `None` if it did not.
         cache: Marks the prompt up to here for the provider's cache.
         extra: Fields that only their own dialect has.
@@ -425,7 +446,7 @@ class HostedResult(Struct, frozen=True, kw_only=True, tag=True):
     call_id: str
     kind: HostedKind
     name: str | None = None
-    content: tuple[Part | SearchResult | CodeOutput, ...] = ()
+    content: tuple[HostedContent, ...] = ()
     error: str | None = None
     cache: CacheMark | None = None
     extra: Extra | None = None

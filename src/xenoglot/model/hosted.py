@@ -6,16 +6,13 @@ no such tool, it is run for it or refused.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar
 
 from msgspec import Struct
 
 from xenoglot.model.content import CacheMark, Extra, HostedKind
 from xenoglot.model.json import JSON
 from xenoglot.model.short_repr import short_repr
-
-HostedToolKind: TypeAlias = HostedKind | Literal["tool_search", "google_maps"]
-"""What a tool does that a provider runs; with `tool_search` it looks for other tools of the request."""
 
 
 class Location(Struct, frozen=True, kw_only=True):
@@ -84,7 +81,7 @@ class HostedTool(Struct, frozen=True, kw_only=True):
         'web_search'
     """
 
-    kind: HostedToolKind
+    kind: HostedKind
     allowed_domains: tuple[str, ...] | None = None
     blocked_domains: tuple[str, ...] | None = None
     max_uses: int | None = None

@@ -26,6 +26,7 @@ from xenoglot.model.content import (
     CodeOutput,
     CompactedHistory,
     File,
+    FoundTool,
     HostedCall,
     HostedResult,
     Image,
@@ -279,6 +280,8 @@ def _hosted(part: HostedCall | HostedResult, texts: list[str]) -> int:
         match one:
             case SearchResult():
                 tokens += _text(one.title, texts) + _text(one.url, texts) + _text(one.text, texts)
+            case FoundTool():
+                tokens += _text(one.name, texts)
             case CodeOutput():
                 tokens += _text(one.stdout, texts) + _text(one.stderr, texts)
             case _:

@@ -18,6 +18,7 @@ from xenoglot.model.content import (
     Extra,
     File,
     HostedCall,
+    HostedContent,
     HostedKind,
     HostedResult,
     Image,
@@ -244,7 +245,7 @@ def test_what_is_not_known_stays_as_it_came(block: JSONObject) -> None:
     assert MESSAGES.encode_response(response, Request(model="m"), Losses()) == answer(block)
 
 
-OTHERS: list[tuple[HostedKind, tuple[Part | SearchResult | CodeOutput, ...], str | None]] = [
+OTHERS: list[tuple[HostedKind, tuple[HostedContent, ...], str | None]] = [
     ("web_search", (SearchResult(url="u", title="T", text="found"), Text(text="odd")), None),
     ("web_search", (SearchResult(url="u"),), None),
     ("web_search", (), "failed"),
@@ -261,7 +262,7 @@ OTHERS: list[tuple[HostedKind, tuple[Part | SearchResult | CodeOutput, ...], str
 
 @pytest.mark.parametrize(("kind", "content", "error"), OTHERS)
 def test_the_official_sdk_reads_what_other_providers_ran(
-    kind: HostedKind, content: tuple[Part | SearchResult | CodeOutput, ...], error: str | None
+    kind: HostedKind, content: tuple[HostedContent, ...], error: str | None
 ) -> None:
     parts: tuple[Part, ...] = (
         HostedCall(id="ws_1", kind=kind, name="f", server="s" if kind == "mcp" else None, arguments='{"query":"q"}'),

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
-    from xenoglot.model.content import Part
-    from xenoglot.model.hosted import HostedToolKind
+    from xenoglot.model.content import HostedKind, Part
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import OutputFormat, Prompt, Request, RequestTool
 
@@ -67,7 +66,7 @@ JSON_ONLY = "Answer with JSON alone."
 """The instruction in place of a setting for JSON."""
 
 
-EXECUTORS: dict[HostedToolKind, str] = {
+EXECUTORS: dict[HostedKind, str] = {
     "web_search": "`[tools.web_search]`",
     "web_fetch": "`[tools.web_fetch]`",
     "code_execution": "`[tools.code_execution]`",
@@ -134,7 +133,7 @@ def _path(index: int, number: int) -> str:
 
 
 def fitted(
-    request: Request, dialect: str, target: Target, losses: Losses, hosted: Collection[HostedToolKind] = ()
+    request: Request, dialect: str, target: Target, losses: Losses, hosted: Collection[HostedKind] = ()
 ) -> Request:
     """Return `request` as the server after, of `dialect` and `target`, can take it; what changes stands in `losses`.
 
@@ -164,7 +163,7 @@ def fitted(
     return request
 
 
-def check_tools(request: Request, dialect: str, hosted: Collection[HostedToolKind] = ()) -> None:
+def check_tools(request: Request, dialect: str, hosted: Collection[HostedKind] = ()) -> None:
     """Refuse a request whose every tool only a server of another dialect than `dialect` runs (pitfall-30).
 
     Next to tools of the client such a tool is a loss, for the answer may do without it. Alone, or forced by
@@ -193,7 +192,7 @@ def _left_out(request: Request, others: Sequence[Opaque | HostedTool]) -> set[st
     return {str(tool.kind) for tool in others if isinstance(tool, HostedTool)} - functions
 
 
-def _choosable(request: Request, dialect: str, hosted: Collection[HostedToolKind], losses: Losses) -> Request:
+def _choosable(request: Request, dialect: str, hosted: Collection[HostedKind], losses: Losses) -> Request:
     """Return the request with a choice among the tools that are sent."""
     choice = request.tool_choice
     if choice is None or not choice.names:
@@ -208,9 +207,7 @@ def _choosable(request: Request, dialect: str, hosted: Collection[HostedToolKind
     return replace(request, tool_choice=replace(choice, names=names) if names else None)
 
 
-def _is_of_others(
-    tool: RequestTool, dialect: str, hosted: Collection[HostedToolKind]
-) -> TypeGuard[Opaque | HostedTool]:
+def _is_of_others(tool: RequestTool, dialect: str, hosted: Collection[HostedKind]) -> TypeGuard[Opaque | HostedTool]:
     if isinstance(tool, HostedTool):
         return tool.kind not in hosted and not is_own(tool, dialect)
     return isinstance(tool, Opaque) and tool.dialect != dialect

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
-    from xenoglot.model.hosted import HostedToolKind
+    from xenoglot.model.content import HostedKind
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import RequestTool
 
@@ -31,7 +31,7 @@ _SETTINGS = (
 )
 
 
-def hosted_kinds(own: Collection[HostedToolKind], target: Target) -> Collection[HostedToolKind]:
+def hosted_kinds(own: Collection[HostedKind], target: Target) -> Collection[HostedKind]:
     """Return the tools that a server runs: those that its facts name, else the `own` ones of its dialect."""
     return own if target.hosted_tools is None else target.hosted_tools
 

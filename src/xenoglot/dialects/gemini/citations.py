@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import CodeOutput, HostedResult, Part
+    from xenoglot.model.content import HostedContent, HostedResult
     from xenoglot.model.json import JSON, JSONObject
 
 GROUNDING = "groundingMetadata"
@@ -191,7 +191,7 @@ class Grounding:
             self._found(one, part.kind, f"{where}.content[{index}]")
         return True
 
-    def _found(self, one: Part | SearchResult | CodeOutput, kind: str, where: str) -> None:
+    def _found(self, one: HostedContent, kind: str, where: str) -> None:
         if not isinstance(one, SearchResult) or one.url is None:
             self._losses.dropped(where, "result", "the metadata holds URLs and titles")
             return

@@ -1,8 +1,8 @@
 """Encodes and decodes steps of tools that the server ran: a call, and its result in a step of its own.
 
 Sources: `GoogleSearchCallStep`, `URLContextCallStep`, `CodeExecutionCallStep`, `MCPServerToolCallStep`,
-`FileSearchCallStep` and their results in `google/genai/_gaos/types/interactions` of the official SDK. A step of another
-shape, and those of tools that no other dialect has (`google_maps_call`), stay as they came.
+`FileSearchCallStep`, `ToolSearchCallStep` and their results in `google/genai/_gaos/types/interactions` of the official
+SDK. A step of another shape, and those of tools that no other dialect has (`google_maps_call`), stay as they came.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of, text_of
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.names import qualified
 from xenoglot.dialects.google.shared import with_said
 from xenoglot.dialects.interactions.content import decode_contents
 from xenoglot.dialects.interactions.extras import NAME, NO_CACHE, extra_of, own_fields
 from xenoglot.dialects.interactions.tool_calls import outcome, take_outcome
-from xenoglot.model.content import CodeOutput, HostedCall, HostedResult, SearchResult, Text
+from xenoglot.model.content import CodeOutput, Extra, FoundTool, HostedCall, HostedResult, SearchResult, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.dialects.interactions.content import ContentEncoder
-    from xenoglot.model.content import HostedKind, Part
+    from xenoglot.model.content import HostedContent, HostedKind, Part
     from xenoglot.model.json import JSONObject
 
 CALLS: Final[Mapping[str, HostedKind]] = {
@@ -33,6 +34,7 @@ CALLS: Final[Mapping[str, HostedKind]] = {
     "code_execution_call": "code_execution",
     "mcp_server_tool_call": "mcp",
     "file_search_call": "file_search",
+    "tool_search_call": "tool_search",
 }
 RESULTS: Final[Mapping[str, HostedKind]] = {
     "google_search_result": "web_search",
@@ -40,6 +42,7 @@ RESULTS: Final[Mapping[str, HostedKind]] = {
     "code_execution_result": "code_execution",
     "mcp_server_tool_result": "mcp",
     "file_search_result": "file_search",
+    "tool_search_result": "tool_search",
 }
 _CALL_WORDS: Final = {kind: word for word, kind in CALLS.items()}
 _RESULT_WORDS: Final = {kind: word for word, kind in RESULTS.items()}
@@ -97,7 +100,9 @@ def _common(arguments: JSONObject, kind: HostedKind, form: JSONObject) -> JSONOb
 def _decode_result(reader: Reader, kind: HostedKind) -> HostedResult | None:
     value = reader.peek("result")
     listed = isinstance(value, list) and all(isinstance(item, dict) for item in value)
-    known = listed if kind in _LISTED else isinstance(value, str | dict) or listed
+    if kind == "tool_search":
+        listed = listed and all(isinstance(item.get("name"), str) for item in value)
+    known = listed if kind in (*_LISTED, "tool_search") else isinstance(value, str | dict) or listed
     if not isinstance(reader.peek("call_id"), str) or not (known or value is None):
         return None
     reader.take("type", str)
@@ -116,13 +121,15 @@ def _decode_result(reader: Reader, kind: HostedKind) -> HostedResult | None:
     )
 
 
-def _take_found(reader: Reader, kind: HostedKind, form: JSONObject) -> Sequence[Part | SearchResult | CodeOutput]:
+def _take_found(reader: Reader, kind: HostedKind, form: JSONObject) -> Sequence[HostedContent]:
     value = reader.peek("result")
     if value is None:
         form["result"] = "absent"
         return ()
     if kind in _LISTED:
         return [_found(item) for item in reader.objects("result")]
+    if kind == "tool_search":
+        return [_tool_found(item) for item in reader.need("result", list)]
     if kind == "code_execution" and isinstance(value, str):
         done = 0 if reader.peek("is_error") is False else None
         return (CodeOutput(stdout=reader.need("result", str), exit_code=done),)
@@ -131,6 +138,11 @@ def _take_found(reader: Reader, kind: HostedKind, form: JSONObject) -> Sequence[
         contents = decode_contents(reader.need("result", list), reader.at("result"))
         return [_as_printed(one) for one in contents]
     return take_outcome(reader, form)
+
+
+def _tool_found(definition: JSONObject) -> FoundTool:
+    """Return the function that was found; its definition is that of the request."""
+    return FoundTool(name=definition["name"], extra=Extra(dialect=NAME, form={"definition": definition}))
 
 
 def _as_printed(part: Part) -> Part | CodeOutput:
@@ -220,6 +232,8 @@ def _outcome(part: HostedResult, form: JSONObject, where: str, contents: Content
     if part.kind in _LISTED:
         found = [item for one, at in placed for item in _listed(one, at, contents, losses)]
         return {"result": found}
+    if part.kind == "tool_search":
+        return {"result": [item for one, at in placed for item in _tool(one, at, losses)]}
     if part.kind == "code_execution" and form.get("result") != "list":
         printed = [one for one, _ in placed if isinstance(one, CodeOutput)]
         if len(printed) == len(placed):
@@ -228,9 +242,17 @@ def _outcome(part: HostedResult, form: JSONObject, where: str, contents: Content
     return outcome(items, form)
 
 
-def _listed(
-    one: Part | SearchResult | CodeOutput, at: str, contents: ContentEncoder, losses: Losses
-) -> Sequence[JSONObject]:
+def _tool(one: HostedContent, at: str, losses: Losses) -> Sequence[JSONObject]:
+    if not isinstance(one, FoundTool):
+        losses.dropped(at, "result", "a search for tools finds functions")
+        return ()
+    if one.namespace is not None:
+        losses.emulated(at, "namespace", "written as the beginning of the name")
+    written = {"type": "function", "name": qualified(one.name, one.namespace)}
+    return [form_of(one.extra, NAME).get("definition", written) | own_fields(one.extra, at, losses)]
+
+
+def _listed(one: HostedContent, at: str, contents: ContentEncoder, losses: Losses) -> Sequence[JSONObject]:
     if not isinstance(one, SearchResult):
         return _item(one, at, contents, losses)
     written = with_said({}, url=one.url, title=one.title, text=one.text)
@@ -240,19 +262,20 @@ def _listed(
     return [written | own_fields(one.extra, at, losses)]
 
 
-def _item(
-    one: Part | SearchResult | CodeOutput, at: str, contents: ContentEncoder, losses: Losses
-) -> Sequence[JSONObject]:
+def _item(one: HostedContent, at: str, contents: ContentEncoder, losses: Losses) -> Sequence[JSONObject]:
     if isinstance(one, CodeOutput):
         return [{"type": "text", "text": _printed(one, at, losses)}]
     if isinstance(one, SearchResult):
         losses.approximated(at, "search_result", "written as text")
         own_fields(one.extra, at, losses)
         return [{"type": "text", "text": "\n".join(filter(None, (one.title, one.url, one.text)))}]
+    if isinstance(one, FoundTool):
+        losses.dropped(at, "result", "only a search for tools finds tools")
+        return ()
     return contents.encode(one, at)
 
 
-def _printed(one: CodeOutput | Part | SearchResult, at: str, losses: Losses) -> str:
+def _printed(one: HostedContent, at: str, losses: Losses) -> str:
     if not isinstance(one, CodeOutput):
         return ""
     own_fields(one.extra, at, losses)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.requests.encode_context import EncodeContext
-    from xenoglot.model.hosted import HostedToolKind
+    from xenoglot.model.content import HostedKind
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
 _FUNCTION: Final = "function"
 _MCP: Final = "mcp_server"
 
-_TYPES: Final[Mapping[str, HostedToolKind]] = {
+_TYPES: Final[Mapping[str, HostedKind]] = {
     "google_search": "web_search",
     "url_context": "web_fetch",
     "code_execution": "code_execution",

@@ -18,7 +18,7 @@ from xenoglot.dialects.messages.citations import decode_citation
 from xenoglot.dialects.messages.context_management import COMPACTION, read_block
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.fast.frequent_shapes import plain_text
-from xenoglot.dialects.messages.hosted.decoder import CALLS, NAMES, RESULT, decode_hosted_call, decode_hosted_result
+from xenoglot.dialects.messages.hosted.decoder import CALLS, RESULTS, decode_hosted_call, decode_hosted_result
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Extra,
@@ -155,7 +155,7 @@ def _read_hosted(reader: Reader, kind: str) -> Part | None:
     """Return what a tool of the server did; `None` for a block that is of none, or of one that we do not know."""
     if kind in CALLS:
         return decode_hosted_call(reader, kind)
-    if kind.endswith(RESULT) and kind.removesuffix(RESULT) in NAMES:
+    if kind in RESULTS:
         return decode_hosted_result(reader, kind, decode_part)
     return None
 

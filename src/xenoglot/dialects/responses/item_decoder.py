@@ -21,6 +21,7 @@ from xenoglot.dialects.responses.hosted.decoder import KINDS, decode_hosted
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import decode_part
+from xenoglot.dialects.responses.tool_search import SEARCH_CALL, SEARCH_OUTPUT, after_search, decode_search
 from xenoglot.errors import WireError
 from xenoglot.model.content import CompactedHistory, Extra, Opaque, Origin, Part, Reasoning, Text, ToolCall
 
@@ -48,7 +49,10 @@ def decode_output(items: JSON, path: str, answer_id: str | None = "") -> tuple[P
     """
     if not isinstance(items, list):
         raise expected(path, "list", items)
-    return tuple(part for index, item in enumerate(items) for part in decode_item(item, f"{path}[{index}]", answer_id))
+    parts: list[Part] = []
+    for index, item in enumerate(items):
+        parts += after_search(decode_item(item, f"{path}[{index}]", answer_id), parts)
+    return tuple(parts)
 
 
 def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Part, ...]:
@@ -73,7 +77,7 @@ def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Pa
         raise WireError(reader.at("type"), "required, expected str")
     if (call := decode_client_call(item)) is not None:
         return (call,)
-    if kind in KINDS and (parts := _decode_hosted(item, path, kind, answer_id)) is not None:
+    if (parts := _decode_hosted(item, path, kind, answer_id)) is not None:
         return parts
     said = words_of(item) if answer_id is None else None
     return (Opaque(dialect=NAME, data=item, text=said and f"{said}\n"),)
@@ -81,9 +85,15 @@ def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Pa
 
 def _decode_hosted(item: JSONObject, path: str, kind: str, answer_id: str | None) -> tuple[Part, ...] | None:
     """Return what a tool of the server did; `None` for an item of a shape that we do not know."""
+    searches = kind in (SEARCH_CALL, SEARCH_OUTPUT) and item.get("execution") != "client"
+    if kind not in KINDS and not searches:
+        return None
     reader = Reader(item, path)
     mark = take_mark(reader)
     found = mark.get("id") or derived_id(answer_id or "", path)
+    if searches:
+        part = decode_search(reader, {**mark, "kind": kind}, str(found))
+        return None if part is None else (part,)
     return decode_hosted(reader, {**mark, "kind": kind}, str(found))
 
 

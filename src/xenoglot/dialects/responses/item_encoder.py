@@ -24,6 +24,7 @@ from xenoglot.dialects.responses.hosted.encoder import encode_hosted, grouped, i
 from xenoglot.dialects.responses.item_decoder import BODIES, COMPACTION, JOINT
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import encode_said
+from xenoglot.dialects.responses.tool_search import SEARCH_OUTPUT
 from xenoglot.model.content import (
     Audio,
     CompactedHistory,
@@ -59,6 +60,7 @@ PREFIXES = {
     MCP: "mcp",
     IMAGE: "ig",
     **{call: kind.prefix for call, kind in CALLS.items()},
+    SEARCH_OUTPUT: "tso",
     COMPACTION: "cmp",
 }
 """How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""

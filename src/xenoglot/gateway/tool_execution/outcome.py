@@ -16,14 +16,13 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.model.content import CodeOutput, Image, Inline, SearchResult, Text
+from xenoglot.model.content import CodeOutput, HostedContent, Image, Inline, SearchResult, Text
 
 if TYPE_CHECKING:
-    from xenoglot.model.content import Part
     from xenoglot.model.hosted import HostedTool
     from xenoglot.model.json import JSON
 
-    Content: TypeAlias = Part | SearchResult | CodeOutput
+    Content: TypeAlias = HostedContent
 
 _LISTS: Final = ("results", "items", "organic", "organic_results", "data", "value", "web")
 _URLS: Final = ("url", "link", "href")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import CodeOutput, HostedKind, Opaque, Part
+    from xenoglot.model.content import HostedContent, HostedKind, Opaque
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Message, Request
     from xenoglot.tools.mcp.session import McpSession, McpTool
@@ -65,7 +65,7 @@ class HostedFunction(Struct, frozen=True):
     @property
     def kind(self) -> HostedKind:
         """The kind of the tool."""
-        return cast("HostedKind", self.tool.kind)  # no search for tools is executed here
+        return self.tool.kind
 
 
 class ExecutionServices(Struct, frozen=True):
@@ -303,7 +303,7 @@ def _texts(messages: Sequence[Message]) -> Iterator[str]:
         yield from _texts_of([part for part in message.content if not (written and isinstance(part, Text))])
 
 
-def _texts_of(parts: Sequence[Part | SearchResult | CodeOutput]) -> Iterator[str]:
+def _texts_of(parts: Sequence[HostedContent]) -> Iterator[str]:
     for part in parts:
         match part:
             case Text(text=text):

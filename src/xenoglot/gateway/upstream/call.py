@@ -34,7 +34,6 @@ from xenoglot.gateway.upstream.preserve_reasoning import preserving
 from xenoglot.gateway.upstream.services import UpstreamServices, reading
 from xenoglot.model.content import HostedKind, Text
 from xenoglot.model.fold import unfold
-from xenoglot.model.hosted import HostedToolKind
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.policy.context_edits import NO_COST, CompactionCost, compaction_cost
@@ -265,10 +264,10 @@ class UpstreamCall(Struct):
             return await self._answer()
         return await execution.answer(self, kinds, self._answer)
 
-    def _hosted(self) -> frozenset[HostedToolKind]:
+    def _hosted(self) -> frozenset[HostedKind]:
         """Return the hosted tools that every target of the request runs."""
         models, dialect = self.services.models, self.dialect.name
-        found: list[frozenset[HostedToolKind]] = []
+        found: list[frozenset[HostedKind]] = []
         for route in self.plan.routes:
             upstream = models.upstream(route)
             if upstream is None:

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.requests.encode_context import EncodeContext
-    from xenoglot.model.hosted import HostedToolKind
+    from xenoglot.model.content import HostedKind
     from xenoglot.model.json import JSON, JSONObject
 
-_KINDS: Final[dict[str, HostedToolKind]] = {
+_KINDS: Final[dict[str, HostedKind]] = {
     "googleSearch": "web_search",
     "urlContext": "web_fetch",
     "codeExecution": "code_execution",
     "fileSearch": "file_search",
     "googleMaps": "google_maps",
 }
-_WORDS: Final[Mapping[HostedToolKind, str]] = {kind: word for word, kind in _KINDS.items()}
+_WORDS: Final[Mapping[HostedKind, str]] = {kind: word for word, kind in _KINDS.items()}
 _SERVERS: Final = "mcpServers"
 _TRANSPORT: Final = "streamableHttpTransport"
 
-KINDS: Final[frozenset[HostedToolKind]] = frozenset({*_WORDS, "mcp"})
+KINDS: Final[frozenset[HostedKind]] = frozenset({*_WORDS, "mcp"})
 """The tools that servers of the dialect run."""
 
-_WRITTEN: Final[Mapping[HostedToolKind, tuple[str, ...]]] = {
+_WRITTEN: Final[Mapping[HostedKind, tuple[str, ...]]] = {
     "web_search": ("blocked_domains",),
     "file_search": FILE_SEARCH,
 }

@@ -13,20 +13,23 @@ from xenoglot.codec.json.tool_arguments import arguments_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.names import read_id
 from xenoglot.dialects.messages.extras import NAME, keep_rest, take_cache
-from xenoglot.model.content import CodeOutput, HostedCall, HostedResult, SearchResult, Text
+from xenoglot.model.content import CodeOutput, FoundTool, HostedCall, HostedResult, SearchResult, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.model.content import HostedKind, Part
+    from xenoglot.model.content import HostedContent, HostedKind, Part
     from xenoglot.model.json import JSON, JSONObject
 
-    Found = tuple[Part | SearchResult | CodeOutput, ...]
+    Found = tuple[HostedContent, ...]
     DecodePart = Callable[[JSON, str], Part]
 
 SERVER_CALL: Final = "server_tool_use"
 MCP_CALL: Final = "mcp_tool_use"
 CALLS: Final = (SERVER_CALL, MCP_CALL)
+
+BM25: Final = "tool_search_tool_bm25"
+"""The search for tools that stands for any: it takes words, the other one a pattern."""
 
 NAMES: Final[dict[str, HostedKind]] = {
     "web_search": "web_search",
@@ -35,10 +38,21 @@ NAMES: Final[dict[str, HostedKind]] = {
     "bash_code_execution": "code_execution",
     "text_editor_code_execution": "code_execution",
     "mcp": "mcp",
+    BM25: "tool_search",
+    "tool_search_tool_regex": "tool_search",
 }
-"""The names of tools that the server runs, those of their results too; another is its own."""
+"""The names of tools that the server runs; another is its own."""
+
+SEARCH_RESULT: Final = "tool_search_tool_result"
+
+RESULTS: Final[dict[str, HostedKind]] = {
+    f"{name}_tool_result": kind for name, kind in NAMES.items() if kind != "tool_search"
+} | {SEARCH_RESULT: "tool_search"}
+"""The types of blocks with what came out of them."""
 
 RESULT: Final = "_tool_result"
+
+TOOLS_FOUND: Final = "tool_search_tool_search_result"
 
 SEAL: Final = "xenoglot.text."
 """Beginning of an `encrypted_content` that is a text in base64."""
@@ -65,13 +79,13 @@ def decode_hosted_call(reader: Reader, kind: str) -> HostedCall | None:
 
 
 def _own_name(name: str, kind: HostedKind) -> str | None:
-    return None if name == kind else name
+    return None if name in (kind, BM25) else name
 
 
 def decode_hosted_result(reader: Reader, kind: str, decode_part: DecodePart) -> HostedResult | None:
     """Return the result in a block of type `kind`; `None` for one of a shape that we do not know."""
     name = kind.removesuffix(RESULT)
-    known = NAMES[name]
+    known = RESULTS[kind]
     form: JSONObject = {"result": kind}
     read = _Result(reader, form, decode_part)
     error: str | None = None
@@ -88,7 +102,7 @@ def decode_hosted_result(reader: Reader, kind: str, decode_part: DecodePart) -> 
     return HostedResult(
         call_id=read_id(reader.need("tool_use_id", str)),
         kind=known,
-        name=_own_name(name, known),
+        name=None if known == "tool_search" else _own_name(name, known),
         content=found,
         error=error,
         cache=take_cache(reader),
@@ -147,6 +161,8 @@ class _Result:
             return SearchResult(url=inner.take("url", str)), page
         if kind in _PRINTED:
             return _printed(inner)
+        if kind == TOOLS_FOUND:
+            return _tools_found(inner)
         if kind == "text_editor_code_execution_view_result":
             return (Text(text=inner.need("content", str)),)
         return () if kind.startswith("text_editor_code_execution_") else None
@@ -165,6 +181,23 @@ class _Result:
         path = self._block.at("content")
         items = self._block.need("content", list)
         return tuple(self._decode_part(item, f"{path}[{index}]") for index, item in enumerate(items))
+
+
+def _tools_found(inner: Reader) -> Found | None:
+    items = inner.peek("tool_references")
+    if not isinstance(items, list) or not all(_is_reference(item) for item in items):
+        return None
+    return tuple(map(_tool_found, inner.objects("tool_references")))
+
+
+def _is_reference(item: JSON) -> bool:
+    is_typed = isinstance(item, dict) and item.get("type") == "tool_reference"
+    return is_typed and isinstance(item.get("tool_name"), str)
+
+
+def _tool_found(reader: Reader) -> FoundTool:
+    reader.take("type", str)
+    return FoundTool(name=reader.need("tool_name", str), extra=reader.extra(NAME))
 
 
 def _is_found(item: JSON) -> bool:

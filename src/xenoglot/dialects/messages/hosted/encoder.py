@@ -12,9 +12,19 @@ from xenoglot.codec.hosted_text import hosted_words, words_of_hosted
 from xenoglot.codec.json.tool_arguments import RAW_ARGUMENTS, input_of
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
+from xenoglot.codec.requests.names import qualified
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
-from xenoglot.dialects.messages.hosted.decoder import MCP_CALL, NAMES, RESULT, SERVER_CALL, sealed_text
-from xenoglot.model.content import CodeOutput, HostedCall, SearchResult, Text
+from xenoglot.dialects.messages.hosted.decoder import (
+    BM25,
+    MCP_CALL,
+    NAMES,
+    RESULT,
+    SEARCH_RESULT,
+    SERVER_CALL,
+    TOOLS_FOUND,
+    sealed_text,
+)
+from xenoglot.model.content import CodeOutput, FoundTool, HostedCall, SearchResult, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +58,7 @@ _ERRORS: Final = {
         "unavailable",
         "content_too_large",
     ),
+    "tool_search": ("invalid_tool_input", "unavailable", "too_many_requests", "execution_time_exceeded"),
     "code_execution": ("invalid_tool_input", "unavailable", "too_many_requests", "execution_time_exceeded"),
 }
 """The error codes of the SDK's types."""
@@ -87,7 +98,8 @@ class HostedEncoder:
         return {"type": SERVER_CALL, "id": call_id, "name": _name(part), "input": value}
 
     def _result(self, part: HostedResult, call_id: str, where: str) -> JSONObject:
-        own: JSONObject = {"type": f"{_name(part)}{RESULT}", "tool_use_id": call_id}
+        kind = SEARCH_RESULT if part.kind == "tool_search" else f"{_name(part)}{RESULT}"
+        own: JSONObject = {"type": kind, "tool_use_id": call_id}
         if part.kind == "mcp":
             del own["tool_use_id"]
             return {"type": f"mcp{RESULT}", "tool_use_id": call_id, **self._of_server(part, where)}
@@ -96,6 +108,8 @@ class HostedEncoder:
             own["content"] = {"type": f"{own['type']}_error", "error_code": self._error(part, where)}
         elif part.kind == "web_search":
             own["content"] = self._found(part, where)
+        elif part.kind == "tool_search":
+            own["content"] = {"type": TOOLS_FOUND, "tool_references": self._tools(part, where)}
         elif part.kind == "web_fetch":
             own["content"] = {"type": "web_fetch_result", **self._page(part, where)}
         elif own["type"].startswith("text_editor"):
@@ -136,6 +150,19 @@ class HostedEncoder:
             found.append(with_rest(own, one.extra, at, self._losses))
         return found
 
+    def _tools(self, part: HostedResult, where: str) -> list[JSON]:
+        found: list[JSON] = []
+        for index, one in enumerate(part.content):
+            at = f"{where}.content[{index}]"
+            if isinstance(one, FoundTool):
+                if one.namespace is not None:
+                    self._losses.emulated(at, "namespace", "written as the beginning of the name")
+                own: JSONObject = {"type": "tool_reference", "tool_name": qualified(one.name, one.namespace)}
+                found.append(with_rest(own, one.extra, at, self._losses))
+            else:
+                self._losses.dropped(at, "result", "a search for tools finds tools")
+        return found
+
     def _beside(self, one: SearchResult, at: str, *more: str) -> None:
         for field in (*more, "file_id", "score"):
             if getattr(one, field) is not None:
@@ -151,8 +178,8 @@ class HostedEncoder:
                 with_said(own, url=one.url)
                 documents += [] if one.text is None else [_document(one.text, one.title)]
                 self._losses.carry(one.extra, at, NAME)
-            elif isinstance(one, CodeOutput):
-                self._losses.dropped(at, "result", "a page that was fetched prints nothing")
+            elif isinstance(one, CodeOutput | FoundTool):
+                self._losses.dropped(at, "result", "a page that was fetched is a document")
             else:
                 documents += [_document(one.text, None)] if isinstance(one, Text) else self._blocks((one,), at, "user")
         for _ in documents[1:]:
@@ -193,7 +220,7 @@ class HostedEncoder:
             failed = {} if form.get("is_error") is None and part.error is None else {"is_error": part.error is not None}
         else:
             failed = {"is_error": part.error is not None}
-        parts = [one for one in part.content if not isinstance(one, SearchResult | CodeOutput)]
+        parts = [one for one in part.content if not isinstance(one, SearchResult | CodeOutput | FoundTool)]
         if len(parts) < len(part.content) or (part.error not in (None, "error") and not parts):
             said = words_of_hosted(part) or ""
             return {**failed, "content": [{"type": "text", "text": said}]}
@@ -205,7 +232,9 @@ class HostedEncoder:
 
 
 def _name(part: HostedCall | HostedResult) -> str:
-    return part.name if part.name in NAMES and NAMES[part.name] == part.kind else part.kind
+    if part.name in NAMES and NAMES[part.name] == part.kind:
+        return part.name
+    return BM25 if part.kind == "tool_search" else part.kind
 
 
 def _document(text: str, title: str | None) -> JSONObject:

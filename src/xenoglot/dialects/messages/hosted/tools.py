@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.hosted import HostedToolKind
+    from xenoglot.model.content import HostedKind
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import RequestTool
 
 TOOLSET: Final = "mcp_toolset"
 SERVERS: Final = "mcp_servers"
 
-KINDS: Final[frozenset[HostedToolKind]] = frozenset({"web_search", "web_fetch", "code_execution", "mcp", "tool_search"})
+KINDS: Final[frozenset[HostedKind]] = frozenset({"web_search", "web_fetch", "code_execution", "mcp", "tool_search"})
 
-_VERSIONS: Final[dict[HostedToolKind, str]] = {
+_VERSIONS: Final[dict[HostedKind, str]] = {
     "web_search": "web_search_20250305",
     "web_fetch": "web_fetch_20250910",
     "code_execution": "code_execution_20250825",
@@ -40,7 +40,7 @@ _VERSIONS: Final[dict[HostedToolKind, str]] = {
 }
 """The versions that are written for tools of other dialects: those that the most models have."""
 
-_WRITTEN: Final[dict[HostedToolKind, tuple[str, ...]]] = {
+_WRITTEN: Final[dict[HostedKind, tuple[str, ...]]] = {
     "web_search": ("allowed_domains", "blocked_domains", "max_uses", "location", "cache"),
     "web_fetch": ("allowed_domains", "blocked_domains", "max_uses", "cache"),
     "code_execution": ("cache",),
@@ -56,12 +56,12 @@ _SEARCHES: Final = frozenset({"tool_search_tool_bm25", "tool_search_tool_regex"}
 """Types of searches for tools, with a version or without (`tool_search_tool_bm25_20251119_param.py`)."""
 
 
-def hosted_kind(kind: str) -> HostedToolKind | None:
+def hosted_kind(kind: str) -> HostedKind | None:
     """Return what a tool of type `kind` does; `None` for one that no other dialect has."""
     if _unversioned(kind) in _SEARCHES:
         return "tool_search"
     name, _, version = kind.rpartition("_")
-    found: dict[str, HostedToolKind] = {known.rpartition("_")[0]: kind for kind, known in _VERSIONS.items()}
+    found: dict[str, HostedKind] = {known.rpartition("_")[0]: kind for kind, known in _VERSIONS.items()}
     return found.get(name) if version.isdecimal() else None
 
 
@@ -70,12 +70,12 @@ def _unversioned(kind: str) -> str:
     return name if version.isdecimal() else kind
 
 
-def _name_of(kind: str, does: HostedToolKind) -> str:
+def _name_of(kind: str, does: HostedKind) -> str:
     """Return the name that a tool of a type has to have."""
     return _unversioned(kind) if does == "tool_search" else does
 
 
-def decode_hosted_tool(reader: Reader, kind: str, does: HostedToolKind) -> HostedTool:
+def decode_hosted_tool(reader: Reader, kind: str, does: HostedKind) -> HostedTool:
     """Return the tool of a type `kind`, which is taken."""
     form: JSONObject = {"type": kind}
     if reader.take_word("name", (_name_of(kind, does),)) is None:

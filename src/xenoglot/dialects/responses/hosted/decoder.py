@@ -18,10 +18,10 @@ from xenoglot.model.content import CodeOutput, HostedCall, HostedResult, Image, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from xenoglot.model.content import HostedKind, Part
+    from xenoglot.model.content import HostedContent, HostedKind, Part
     from xenoglot.model.json import JSON, JSONObject
 
-    Found = tuple[Part | SearchResult | CodeOutput, ...]
+    Found = tuple[HostedContent, ...]
     Outcome = tuple[Found, str | None]
 
 WEB: Final = "web_search_call"

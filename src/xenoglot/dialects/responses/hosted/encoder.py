@@ -15,6 +15,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.hosted.decoder import CODE, FAILED, FILES, IMAGE, KINDS, MCP, PAGES, WEB
+from xenoglot.dialects.responses.tool_search import SEARCH_CALL, encode_search
 from xenoglot.errors import WireError
 from xenoglot.model.content import CodeOutput, HostedCall, HostedResult, Image, Inline, Remote, SearchResult, Text
 
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import HostedKind, Part
+    from xenoglot.model.content import HostedContent, HostedKind, Part
     from xenoglot.model.json import JSON, JSONObject
 
-_TYPES: Final[dict[HostedKind, str]] = {kind: name for name, kind in KINDS.items()} | {"web_fetch": WEB}
+_TYPES: Final[dict[HostedKind, str]] = {kind: name for name, kind in KINDS.items()} | {
+    "web_fetch": WEB,
+    "tool_search": SEARCH_CALL,
+}
 
 
 def item_type(call: HostedCall) -> str:
@@ -34,13 +38,17 @@ def item_type(call: HostedCall) -> str:
 
 
 def is_result_of(part: Part, before: Part) -> bool:
-    """Return whether `part` is the result of the call `before`: one item holds both."""
-    return isinstance(part, HostedResult) and isinstance(before, HostedCall) and part.call_id == before.id
+    """Return whether `part` is the result of the call `before`, and one item holds both."""
+    if not isinstance(part, HostedResult) or not isinstance(before, HostedCall):
+        return False
+    return part.call_id == before.id and part.kind != "tool_search"
 
 
 def has_result(call: Part) -> bool:
     """Return whether the result of a call may follow it; a server of this dialect sends it with the call."""
-    return isinstance(call, HostedCall) and not form_of(call.extra, NAME).get("alone", False)
+    if not isinstance(call, HostedCall) or call.kind == "tool_search":
+        return False
+    return not form_of(call.extra, NAME).get("alone", False)
 
 
 def grouped(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -78,6 +86,8 @@ def paired(run: Iterable[Part]) -> list[Part]:
 def encode_hosted(parts: Sequence[Part], wheres: Sequence[str], losses: Losses) -> JSONObject | None:
     """Return the item of a call and what came out of it, if that is known."""
     call, where = parts[0], wheres[0]
+    if isinstance(call, HostedCall | HostedResult) and call.kind == "tool_search":
+        return encode_search(call, where, losses)
     if not isinstance(call, HostedCall):
         losses.dropped(where, name_of(call), "the call that it belongs to is missing")
         return None
@@ -119,7 +129,7 @@ class _ItemEncoder:
         """Return `key` without a value, as its own server spelled that; for another's item it is null."""
         return {} if self._own and self._form.get(key) != "null" else {key: None}
 
-    def _content(self) -> tuple[Part | SearchResult | CodeOutput, ...]:
+    def _content(self) -> tuple[HostedContent, ...]:
         return () if self._result is None else self._result.content
 
     def _told(self) -> bool:
@@ -201,7 +211,7 @@ class _ItemEncoder:
                 outputs.append(encoded)
         return {**own, "outputs": outputs}
 
-    def _output(self, one: Part | SearchResult | CodeOutput, at: str) -> JSONObject | None:
+    def _output(self, one: HostedContent, at: str) -> JSONObject | None:
         match one:
             case CodeOutput():
                 if one.file_ids:

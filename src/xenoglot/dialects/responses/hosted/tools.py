@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from xenoglot.codec.requests.encode_context import EncodeContext
-    from xenoglot.model.hosted import HostedToolKind
+    from xenoglot.model.content import HostedKind
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import RequestTool
 
-TYPES: Final[Mapping[str, HostedToolKind]] = {
+TYPES: Final[Mapping[str, HostedKind]] = {
     "web_search": "web_search",
     "web_search_2025_08_26": "web_search",
     "web_search_preview": "web_search",
@@ -37,7 +37,7 @@ TYPES: Final[Mapping[str, HostedToolKind]] = {
 }
 KINDS: Final = frozenset({*TYPES.values(), "web_fetch"})
 
-_WORDS: Final[Mapping[HostedToolKind, str]] = {
+_WORDS: Final[Mapping[HostedKind, str]] = {
     "web_search": "web_search",
     "web_fetch": "web_search",
     "code_execution": "code_interpreter",

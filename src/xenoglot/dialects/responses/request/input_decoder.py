@@ -21,6 +21,7 @@ from xenoglot.dialects.responses.item_decoder import COMPACTION, decode_item, ta
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.parts import decode_part
 from xenoglot.dialects.responses.request.context_management import TRIGGER, decode_trigger
+from xenoglot.dialects.responses.tool_search import SEARCH_OUTPUT, after_search
 from xenoglot.dialects.responses.tools import decode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
@@ -135,7 +136,7 @@ class InputDecoder:
         elif kind in _CLIENTS:
             self._add(_whole(item))
         else:
-            parts = decode_item(item, reader.path)
+            parts = after_search(decode_item(item, reader.path), self._parts)
             if kind in CALLS:
                 self._note(item, parts[0])
             self._said(kind, parts)
@@ -184,6 +185,9 @@ class InputDecoder:
         found = decode_client_output(item, self._ids)
         if found is not None:
             self._add(found)
+            return
+        if item["type"] == SEARCH_OUTPUT and item.get("execution") != "client":
+            self._said(SEARCH_OUTPUT, after_search(decode_item(item, reader.path), self._parts))
             return
         self._keep(item, understood=item.keys() <= {"type", "id", "role", "tools"})
 

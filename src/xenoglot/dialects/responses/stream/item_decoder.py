@@ -16,6 +16,7 @@ from xenoglot.dialects.responses.hosted.decoder import KINDS, LISTING, MCP, unfi
 from xenoglot.dialects.responses.item_decoder import BODIES, COMPACTION, JOINT, decode_item
 from xenoglot.dialects.responses.output_text import decode_annotation, decode_logprobs
 from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder
+from xenoglot.dialects.responses.tool_search import SEARCH_CALL, after_search
 from xenoglot.errors import WireError
 from xenoglot.model.content import CompactedHistory, HostedCall, Inline, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
@@ -30,7 +31,7 @@ from xenoglot.model.events import (
 from xenoglot.model.fold import unfold_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from xenoglot.codec.reader import Reader
     from xenoglot.model.content import Part
@@ -89,6 +90,7 @@ class ItemDecoder:
 
     __slots__ = (
         "_answer_id",
+        "_before",
         "_block",
         "_contents",
         "_item",
@@ -103,7 +105,8 @@ class ItemDecoder:
         "parts",
     )
 
-    def __init__(self, item: JSONObject, index: int | None, answer_id: str) -> None:
+    def __init__(self, item: JSONObject, index: int | None, answer_id: str, before: Sequence[Part]) -> None:
+        self._before = before  # the parts of the items before it
         self.index = index
         self.kind: JSON = item.get("type", "message" if "role" in item else None)
         named = item.get("id")
@@ -197,7 +200,7 @@ class ItemDecoder:
         return events
 
     def _decoded(self, item: JSONObject) -> tuple[Part, ...]:
-        return decode_item(item, f"$.output[{self.index or 0}]", self._answer_id)
+        return after_search(decode_item(item, f"$.output[{self.index or 0}]", self._answer_id), self._before)
 
     def _close(self, whole: Part | None = None) -> list[Event]:
         block, self._block = self._block, None
@@ -384,6 +387,8 @@ def _unspoken(item: JSONObject) -> JSONObject:
     elif kind in _HOSTED:
         known = not any(isinstance(part, Opaque) for part in decode_item(item, "$", ""))
         return unfinished(bare) if known else item
+    elif kind == SEARCH_CALL:
+        bare["arguments"] = {}
     elif kind == COMPACTION:
         bare["encrypted_content"] = ""
     elif kind != "message" and not (isinstance(kind, str) and kind in CALLS):

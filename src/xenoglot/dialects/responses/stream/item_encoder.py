@@ -247,7 +247,7 @@ class ItemStreamEncoder:
                 return ReasoningBlock(part, place, where)
             case Image() if not is_content(part):
                 return ImageBlock(part, place, where)
-            case HostedCall():
+            case HostedCall() if part.kind != "tool_search":
                 return HostedBlock(part, item_type(part), place, where)
             case CompactedHistory():
                 return CompactionBlock(part, place, where)

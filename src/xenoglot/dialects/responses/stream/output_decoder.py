@@ -16,6 +16,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.item_decoder import decode_item
 from xenoglot.dialects.responses.stream.item_decoder import OPENINGS, ItemDecoder
+from xenoglot.dialects.responses.tool_search import after_search
 from xenoglot.model.content import HostedCall, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import OpaqueDelta
 from xenoglot.model.fold import unfold_part
@@ -146,7 +147,7 @@ class OutputDecoder:
         return [OpaqueDelta(dialect=NAME, data=data, name=kind)]
 
     def _begin(self, item: JSONObject, place: _ItemKey) -> list[Event]:
-        self.open = ItemDecoder(item, place.index, self._answer_id)
+        self.open = ItemDecoder(item, place.index, self._answer_id, self.parts)
         return self.open.begin()
 
     def _finish(self, whole: JSONObject | None) -> list[Event]:
@@ -161,7 +162,7 @@ class OutputDecoder:
 
     def _whole(self, item: JSONObject, place: _ItemKey) -> list[Event]:
         """Tell an item that nobody saw grow."""
-        parts = decode_item(item, f"$.output[{place.index or 0}]", self._answer_id)
+        parts = after_search(decode_item(item, f"$.output[{place.index or 0}]", self._answer_id), self.parts)
         self._note(_Done(place.item_id, place.index, str(item.get("type")), _said(parts)))
         self.parts += parts
         return [event for part in parts for event in unfold_part(part)]
