@@ -17,7 +17,7 @@ from struct import Struct as Packing
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.framing.formats import Framing
-from xenoglot.codec.framing.sse import MAX_EVENT_BYTES, ServerSentEvent
+from xenoglot.codec.framing.sse import MAX_EVENT_BYTES, EventDecoder, ServerSentEvent
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.errors import WireError
 
@@ -44,70 +44,48 @@ _NAMES: Final = {"event": ":event-type", EXCEPTION: ":exception-type", ERROR: ":
 """Message type -> the header with the name of the event, exception or error."""
 
 
-class BinaryEventDecoder:
+class BinaryEventDecoder(EventDecoder):
     """Decodes bytes, split anywhere, to events.
 
-    Raises `WireError` from `feed` where a checksum or a length is wrong, or a message is larger than `max_event_bytes`.
-    Events before it in the same chunk are returned; then the next `feed` or `close` raises it.
+    Raises `WireError` where a checksum or a length is wrong, or a message is larger than `max_event_bytes`. An
+    incomplete message is no event.
     """
 
-    __slots__ = ("_held", "_max", "_needed", "_pending", "_problem")
+    __slots__ = ("_held", "_max", "_needed", "_pending")
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        super().__init__()
         self._max = max_event_bytes
         self._pending: list[bytes] = []  # pieces of a message that has no end yet
         self._held = 0  # bytes of that message
         self._needed = _PRELUDE.size  # how many must be held before more of it can be read
-        self._problem: WireError | None = None  # of a message after those that were returned
 
-    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
-        """Take bytes as they came from the wire; return the events they completed."""
-        if self._problem is not None:
-            raise self._problem
+    def _decode(self, chunk: bytes, events: list[ServerSentEvent]) -> None:
         if not chunk:
-            return ()
+            return
         self._pending.append(chunk)
         self._held += len(chunk)
         if self._held < self._needed:
-            return ()
+            return
         data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
-        events: list[ServerSentEvent] = []
         at, self._needed = 0, _PRELUDE.size
-        try:
-            while len(data) - at >= self._needed:
-                size = _size(data[at : at + _PRELUDE.size], self._max)
-                if len(data) - at < size:
-                    self._needed = size
-                    break
-                events.append(self._read(data[at : at + size]))
-                at += size
-        except WireError as problem:
-            if not events:
-                raise
-            self._problem = problem
+        while len(data) - at >= self._needed:
+            size = _size(data[at : at + _PRELUDE.size], self._max)
+            if len(data) - at < size:
+                self._needed = size
+                break
+            events.append(self._read(data[at : at + size]))
+            at += size
         self._held = len(data) - at
         self._pending = [data[at:] if at else data] if self._held else []
-        return events
 
     def _read(self, message: bytes) -> ServerSentEvent:
         """Return the event of a whole message. Raises `WireError` where it is damaged."""
         return _read_message(message)
 
-    def close(self) -> Sequence[ServerSentEvent]:
-        """End the input; an incomplete message is no event."""
-        if self._problem is not None:
-            raise self._problem
-        return ()
-
     @property
-    def rests(self) -> bool:
-        """Whether nothing is buffered: the next byte begins a message."""
+    def _is_between(self) -> bool:
         return not self._pending
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a message has begun."""
-        return bool(self._pending)
 
     @property
     def held(self) -> int:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
-from xenoglot.codec.framing.sse import MAX_EVENT_BYTES, ServerSentEvent, SSEDecoder, SSEEncoder, tolerant_decoder
+from xenoglot.codec.framing.sse import (
+    MAX_EVENT_BYTES,
+    EventDecoder,
+    ServerSentEvent,
+    SSEDecoder,
+    SSEEncoder,
+    tolerant_decoder,
+)
 from xenoglot.codec.stage import Stage
 from xenoglot.errors import WireError
 
@@ -24,44 +31,37 @@ _IN_STRING = re.compile(rb'"|\\.?', re.DOTALL)
 """The marks that count: before an element, in it, and in a string; a backslash alone is the end of a chunk."""
 
 
-class LineDecoder:
+class LineDecoder(EventDecoder):
     """Decodes bytes, split anywhere, to events: each line that is not empty is the data of one event.
 
-    Raises `WireError` from `feed` where a line is larger than `max_event_bytes`; events before it in the same chunk
-    are lost with it.
+    Raises `WireError` where a line is larger than `max_event_bytes`.
     """
 
     __slots__ = ("_held", "_max", "_pending")
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        super().__init__()
         self._max = max_event_bytes
         self._pending: list[bytes] = []  # pieces of a line that has no end yet
         self._held = 0  # bytes of that line
 
-    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
-        """Take bytes as they came from the wire; return the events they completed."""
+    def _decode(self, chunk: bytes, events: list[ServerSentEvent]) -> None:
         first, *rest = chunk.split(b"\n")
         if not rest:
             self._hold(first)
-            return ()
-        lines = [self._whole(first), *rest[:-1]]
+            return
+        lines = (self._whole(first), *rest[:-1])
+        events.extend(self._event(stripped) for line in lines if (stripped := line.strip(_BLANKS)))
         self._hold(rest[-1])
-        return [self._event(stripped) for line in lines if (stripped := line.strip(_BLANKS))]
 
-    def close(self) -> Sequence[ServerSentEvent]:
-        """End the input; return the event of a last line without line end."""
+    def _last(self) -> Sequence[ServerSentEvent]:
+        """Return the event of a last line without line end. Raises `WireError`."""
         last = self._whole(b"").strip(_BLANKS)
         return (self._event(last),) if last else ()
 
     @property
-    def rests(self) -> bool:
-        """Whether nothing is buffered: the next byte begins a line."""
+    def _is_between(self) -> bool:
         return not self._pending
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a line has begun."""
-        return bool(self._pending)
 
     @property
     def held(self) -> int:
@@ -107,16 +107,17 @@ class LineEncoder:
         return ()
 
 
-class ArrayDecoder:
+class ArrayDecoder(EventDecoder):
     """Decodes bytes, split anywhere, to events: each element of the JSON array is the data of one event.
 
-    Raises `WireError` from `feed` where it is no array, or an element is larger than `max_event_bytes`; events before
-    it in the same chunk are lost with it.
+    Raises `WireError` where it is no array, or an element is larger than `max_event_bytes`. An incomplete element is
+    no event.
     """
 
     __slots__ = ("_depth", "_escaped", "_held", "_max", "_opened", "_pending", "_quoted")
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        super().__init__()
         self._max = max_event_bytes
         self._opened = False
         self._depth = 0  # of the brackets that are open in an element
@@ -125,9 +126,7 @@ class ArrayDecoder:
         self._pending: list[bytes] = []  # pieces of an element that has no end yet
         self._held = 0  # bytes of that element
 
-    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
-        """Take bytes as they came from the wire; return the events they completed."""
-        events: list[ServerSentEvent] = []
+    def _decode(self, chunk: bytes, events: list[ServerSentEvent]) -> None:
         at = 0 if self._opened else self._open(chunk)
         while at < len(chunk):
             if not self._depth and (at := self._next(chunk, at)) == len(chunk):
@@ -139,21 +138,10 @@ class ArrayDecoder:
                 self._pending.clear()
                 self._held = 0
             at = end
-        return events
-
-    def close(self) -> Sequence[ServerSentEvent]:
-        """End the input; an incomplete element is no event."""
-        return ()
 
     @property
-    def rests(self) -> bool:
-        """Never: the bytes around an element depend on its neighbours."""
-        return False
-
-    @property
-    def is_open(self) -> bool:
-        """Always: the array ends with its bracket."""
-        return True
+    def _is_between(self) -> bool:
+        return False  # bytes around an element depend on its neighbours, and the array ends with its bracket
 
     @property
     def held(self) -> int:

@@ -53,8 +53,71 @@ class ServerSentEvent(Struct, frozen=True, gc=False):
     comment: str | None = None
 
 
-class SSEDecoder:
-    """Decodes bytes, split anywhere, to events. Linear time: each byte is read once."""
+class EventDecoder:
+    """Decodes bytes, split anywhere, to events; what the decoders of all framings share.
+
+    `feed` raises `WireError` where the bytes are invalid, or an event is larger than allowed. Events before it in the
+    same chunk are returned; then the next `feed` or `close` raises it. After it was raised, every call raises it.
+    """
+
+    __slots__ = ("_problem",)
+
+    def __init__(self) -> None:
+        self._problem: WireError | None = None
+
+    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
+        """Take bytes as they came from the wire; return the events they completed. Raises `WireError`."""
+        if self._problem is not None:
+            raise self._problem
+        events: list[ServerSentEvent] = []
+        try:
+            self._decode(chunk, events)
+        except WireError as problem:
+            self._problem = problem
+            if not events:
+                raise
+        return events
+
+    def close(self) -> Sequence[ServerSentEvent]:
+        """End the input; return the event that lacked its end, if the framing accepts it. Raises `WireError`."""
+        if self._problem is not None:
+            raise self._problem
+        return self._last()
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is buffered: the next byte begins an event."""
+        return self._problem is None and self._is_between
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the bytes, if they end here, cut an event; nothing can be added to invalid ones."""
+        return self._problem is not None or self._is_inside
+
+    def _decode(self, chunk: bytes, events: list[ServerSentEvent]) -> None:
+        """Add the events that `chunk` completes to `events`. Raises `WireError`."""
+        raise NotImplementedError
+
+    def _last(self) -> Sequence[ServerSentEvent]:
+        """Return the event that the end of the input completes."""
+        return ()
+
+    @property
+    def _is_between(self) -> bool:
+        """Whether nothing is buffered, and the next byte begins an event that means the same at any position."""
+        raise NotImplementedError
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether an event has begun."""
+        return not self._is_between
+
+
+class SSEDecoder(EventDecoder):
+    """Decodes bytes, split anywhere, to events. Linear time: each byte is read once.
+
+    Raises `WireError` where an event, or a line, is larger than `max_event_bytes`.
+    """
 
     __slots__ = (
         "_after_cr",
@@ -73,6 +136,7 @@ class SSEDecoder:
     )
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES, *, tolerant: bool = False) -> None:
+        super().__init__()
         self._max = max_event_bytes
         self._tolerant = tolerant
         self._started = False
@@ -87,20 +151,13 @@ class SSEDecoder:
         self._id: str | None = None
         self._retry: int | None = None
 
-    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
-        """Take bytes as they came from the wire; return the events they completed.
-
-        Raises:
-            WireError: an event, or a line, is larger than `max_event_bytes`. Events before it in the same chunk are
-                lost with it.
-        """
+    def _decode(self, chunk: bytes, events: list[ServerSentEvent]) -> None:
         if not self._started:
             chunk = self._skip_bom(chunk)
         if self._after_cr and chunk:
             chunk, self._after_cr = chunk.removeprefix(b"\n"), False
         if chunk.endswith(b"\r"):
             self._after_cr = True
-        events: list[ServerSentEvent] = []
         lines = chunk.split(b"\n") if b"\r" not in chunk else _LINE_END.split(chunk)
         held = lines.pop()
         if lines and self._pending:
@@ -109,10 +166,9 @@ class SSEDecoder:
             self._line(line, events)
         if held:
             self._hold(held)
-        return events
 
-    def close(self) -> Sequence[ServerSentEvent]:
-        """End the input; return the event that lacked its blank line, if it has data."""
+    def _last(self) -> Sequence[ServerSentEvent]:
+        """Return the event that lacked its blank line, if it has data. Raises `WireError`."""
         events: list[ServerSentEvent] = []
         if self._pending:
             self._line(self._whole(b""), events)
@@ -120,14 +176,12 @@ class SSEDecoder:
         return events
 
     @property
-    def rests(self) -> bool:
-        """Whether nothing is buffered: the next byte begins an event."""
-        return self._started and not self._after_cr and not self._inside
+    def _is_between(self) -> bool:
+        return self._started and not self._after_cr and not self._has_fields
 
     @property
-    def is_open(self) -> bool:
-        """Whether an event has begun; a CR that ended its blank line is no beginning, whatever might follow it."""
-        return not self._started or self._inside
+    def _is_inside(self) -> bool:
+        return not self._started or self._has_fields  # a CR that ended a blank line is no beginning
 
     @property
     def held(self) -> int:
@@ -135,7 +189,7 @@ class SSEDecoder:
         return self._size + self._held
 
     @property
-    def _inside(self) -> bool:
+    def _has_fields(self) -> bool:
         return bool(self._pending or self._data or self._bare or self._event is not None or self._retry is not None)
 
     def _skip_bom(self, chunk: bytes) -> bytes:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from xenoglot.codec.framing.event_template import EventTemplate, derive_template
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
+from xenoglot.errors import WireError
 from xenoglot.model.events import PIECES, Event
 from xenoglot.shortcuts import shortcut
 
@@ -74,6 +75,7 @@ class StreamReader:
         "_lessons",
         "_likely",
         "_make_framing",
+        "_problem",
         "_renaming",
         "_rests",
         "_state",
@@ -99,6 +101,7 @@ class StreamReader:
         self._state: object = None  # of the decoder, as it was when something was learned
         self._likely: EventTemplate | None = None
         self._lessons = _LESSONS
+        self._problem: WireError | None = None  # of what follows the events that were returned
         self.held = 0
         """Bytes of the frame that is open: they are decoded together with those that complete it."""
 
@@ -106,7 +109,8 @@ class StreamReader:
         """Take bytes as they came from the wire; return the events they completed.
 
         Raises:
-            WireError: an event is larger than the framing allows.
+            WireError: an event is larger than the framing allows, or invalid. If there are events before it in the
+                same chunk, they are returned, and the next call raises it.
         """
         events: list[Event] = []
         at = 0
@@ -114,7 +118,12 @@ class StreamReader:
             at = self._likely.read(chunk, 0, events)
             if at == len(chunk):
                 return events
-        self._step(chunk, at, events)
+        try:
+            self._step(chunk, at, events)
+        except WireError as problem:
+            self._likely, self._rests, self._problem = None, False, problem
+            if not events:
+                raise
         return events
 
     def piece(self, chunk: bytes, /) -> Event | None:
@@ -126,7 +135,13 @@ class StreamReader:
         return None if likely is None or not self._rests else likely.match(chunk)
 
     def close(self) -> Sequence[Event]:
-        """End the input; return what was buffered, and the failure if the stream lacks its end."""
+        """End the input; return what was buffered, and the failure if the stream lacks its end.
+
+        Raises:
+            WireError: as `feed`.
+        """
+        if self._problem is not None:
+            raise self._problem
         events: list[Event] = []
         for frame in self._framing.close():
             events += self._decoder.feed(frame)
@@ -153,22 +168,23 @@ class StreamReader:
         teachable = self._foreseeable is not None and (self._likely is not None or self._lessons)
         for _ in range(_STEPS if teachable and size <= _MOST_BYTES else 0):
             end = (chunk.find(self._end, at) + 1 or size) + len(self._end) - 1
-            events += self._read(chunk[at:end])
+            self._read(chunk[at:end], events)
             at = min(end, size)
             if self._likely is not None and self._rests:
                 at = self._likely.read(chunk, at, events)
             if at == size:
                 return
-        events += self._read(chunk[at:] if at else chunk)
+        self._read(chunk[at:] if at else chunk, events)
 
-    def _read(self, chunk: bytes) -> list[Event]:
-        """Read in the general way."""
-        events: list[Event] = []
+    def _read(self, chunk: bytes, events: list[Event]) -> None:
+        """Read in the general way; add to `events`."""
+        if self._problem is not None:
+            raise self._problem
         last: Sequence[Event] = ()
         frames = self._framing.feed(chunk)
         for frame in frames:
             last = self._decoder.feed(frame)
-            events += last
+            events += last if self._renaming is None else self._renamed(last)
         self.held = self._framing.held
         if self._foreseeable is not None:
             rested, self._rests = self._rests, self._framing.rests
@@ -177,9 +193,8 @@ class StreamReader:
             alone = rested and self._rests and len(frames) == len(last) == 1
             if alone and self._lessons and isinstance(last[0], PIECES):
                 self._study(self._foreseeable, frames[0], chunk)
-        return events if self._renaming is None else self._renamed(events)
 
-    def _renamed(self, events: list[Event]) -> list[Event]:
+    def _renamed(self, events: Sequence[Event]) -> Sequence[Event]:
         renaming = self._renaming
         if renaming is None:
             return events
