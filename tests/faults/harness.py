@@ -23,7 +23,7 @@ from tests.faults.canaries import Canaries, LogCapture, capture_logs
 from tests.faults.client_requests import client_request
 from tests.faults.manual_clock import ManualClockLoop, wait_until
 from tests.faults.raw_client import RawClient, RawResponse
-from tests.faults.wire_responses import BINARY_FRAMED, DIALECTS
+from tests.faults.wire_responses import ALL_DIALECTS
 from xenoglot.backends.http.client import Transport
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import UpstreamSettings as Settings
@@ -192,7 +192,7 @@ class GatewayHarness:
         kinds = [("", "http", self.upstream.port, usual), ("patient-", "http", self.upstream.port, patient)]
         if self.tls_upstreams:
             kinds.append(("tls-", "https", next(iter(self.tls_upstreams.values())).port, usual))
-        for dialect in (*DIALECTS, *BINARY_FRAMED):
+        for dialect in ALL_DIALECTS:
             for prefix, scheme, port, deadlines in kinds:
                 name = f"{prefix}{dialect}"
                 upstreams[name] = {

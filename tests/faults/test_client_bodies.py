@@ -22,7 +22,7 @@ from tests.faults.fault_cases import BOTH, mode_of
 from tests.faults.harness import GatewayHarness
 from tests.faults.raw_client import RawClient
 from tests.faults.upstream_steps import valid_response
-from tests.faults.wire_responses import DIALECTS
+from tests.faults.wire_responses import ALL_DIALECTS
 from tests.gateway.running_gateway import config_for
 from tests.gateway.scripted_backends import HELLO
 from xenoglot.backends.scripted import Scripted
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST = 100_000
 """Bytes of a body that the harness takes."""
 
-every_client = pytest.mark.parametrize("client", DIALECTS)
+every_client = pytest.mark.parametrize("client", ALL_DIALECTS)
 each_mode = pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
 
 
@@ -171,7 +171,7 @@ DUPLICATE_KEYS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("how", DUPLICATE_KEYS)
 @pytest.mark.parametrize(
-    "client", [name for name in DIALECTS if name not in ("gemini", "llama_stack", "llama_stack_completion")]
+    "client", [name for name in ALL_DIALECTS if name not in ("gemini", "llama_stack", "llama_stack_completion")]
 )
 def test_of_duplicate_keys_the_last_counts_for_everybody(harness: GatewayHarness, how: str, client: str) -> None:
     """Also for a server of the client's own dialect, who gets the bytes: of two members it might read the first."""

@@ -22,7 +22,7 @@ from tests.faults.client_requests import client_request
 from tests.faults.fault_cases import BOTH, mode_of
 from tests.faults.harness import GatewayHarness
 from tests.faults.upstream_steps import streamed_response, valid_response, whole_response
-from tests.faults.wire_responses import DIALECTS, HELLO, WITH_TOOLS, error_body
+from tests.faults.wire_responses import ALL_DIALECTS, HELLO, WITH_TOOLS, error_body
 from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Hang, Reset, ScriptRule, WaitEvent
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step
 
-every_client = pytest.mark.parametrize("client", DIALECTS)
+every_client = pytest.mark.parametrize("client", ALL_DIALECTS)
 each_mode = pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
 
 FAILURES: dict[str, Sequence[Step]] = {

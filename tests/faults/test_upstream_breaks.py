@@ -25,6 +25,7 @@ from tests.faults.fault_cases import (
 from tests.faults.manual_clock import wait_until
 from tests.faults.upstream_steps import streamed_response
 from tests.faults.wire_responses import (
+    ALL_DIALECTS,
     DIALECTS,
     DONE,
     FIRST,
@@ -63,7 +64,7 @@ class Break(Struct, frozen=True, kw_only=True):
     kind: str = "upstream"
     message: str = ""
     hidden: str = "canary-of-the-wire"
-    upstreams: tuple[str, ...] = DIALECTS
+    upstreams: tuple[str, ...] = ALL_DIALECTS
     torn: bool = False
 
 
@@ -140,7 +141,7 @@ def cases() -> list[object]:
     return [
         pytest.param(case, client, upstream, id=f"{case.name}-{client}-to-{upstream}")
         for case in BREAKS
-        for client in DIALECTS
+        for client in ALL_DIALECTS
         for upstream in case.upstreams
     ]
 

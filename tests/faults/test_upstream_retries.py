@@ -14,7 +14,7 @@ from tests.faults.fault_cases import BOTH, mode_of, wait_until_disconnected
 from tests.faults.harness import FIRST_BYTE, LISTENING, REFUSING, GatewayHarness
 from tests.faults.manual_clock import advance
 from tests.faults.upstream_steps import streamed_response, valid_response, whole_response
-from tests.faults.wire_responses import DIALECTS, FIRST, HELLO, error_body
+from tests.faults.wire_responses import ALL_DIALECTS, FIRST, HELLO, error_body
 from xenoglot.testing.script import Close, Hang, Reset, ScriptRule
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ PERMANENT: dict[str, Made] = {
     "U40-401": page(401),
     "U42-302": page(302, location="http://upstream.test/elsewhere"),
 }
-PLACES = [(client, "messages") for client in DIALECTS] + [
-    ("chat", upstream) for upstream in DIALECTS if upstream != "messages"
+PLACES = [(client, "messages") for client in ALL_DIALECTS] + [
+    ("chat", upstream) for upstream in ALL_DIALECTS if upstream != "messages"
 ]
 
 
@@ -80,7 +80,7 @@ def test_a_fault_that_passes(
 
 
 @pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
-@pytest.mark.parametrize("client", DIALECTS, ids=[f"U01-{client}" for client in DIALECTS])
+@pytest.mark.parametrize("client", ALL_DIALECTS, ids=[f"U01-{client}" for client in ALL_DIALECTS])
 def test_an_upstream_that_comes_back(retrying: GatewayHarness, client: str, *, streamed: bool) -> None:
     """U01."""
 
@@ -95,7 +95,7 @@ def test_an_upstream_that_comes_back(retrying: GatewayHarness, client: str, *, s
 
 
 @pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
-@pytest.mark.parametrize("client", DIALECTS, ids=[f"U07-{client}" for client in DIALECTS])
+@pytest.mark.parametrize("client", ALL_DIALECTS, ids=[f"U07-{client}" for client in ALL_DIALECTS])
 def test_an_upstream_that_says_nothing_once(retrying: GatewayHarness, client: str, *, streamed: bool) -> None:
     """U07, where it is set so."""
 
@@ -111,7 +111,7 @@ def test_an_upstream_that_says_nothing_once(retrying: GatewayHarness, client: st
 
 
 @pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
-@pytest.mark.parametrize("client", DIALECTS, ids=[f"U37-{client}" for client in DIALECTS])
+@pytest.mark.parametrize("client", ALL_DIALECTS, ids=[f"U37-{client}" for client in ALL_DIALECTS])
 def test_a_rate_limit_that_is_over_soon(retrying: GatewayHarness, client: str, *, streamed: bool) -> None:
     """U37: it is waited for, for as long as it was said and no shorter."""
 
@@ -129,7 +129,7 @@ def test_a_rate_limit_that_is_over_soon(retrying: GatewayHarness, client: str, *
 
 
 @pytest.mark.parametrize("streamed", BOTH, ids=mode_of)
-@pytest.mark.parametrize("client", DIALECTS, ids=[f"U38-spent-{client}" for client in DIALECTS])
+@pytest.mark.parametrize("client", ALL_DIALECTS, ids=[f"U38-spent-{client}" for client in ALL_DIALECTS])
 def test_a_fault_that_lasts(retrying: GatewayHarness, client: str, *, streamed: bool) -> None:
     """U38: what we have tried in vain, the client need not try as well."""
 
@@ -158,8 +158,8 @@ def test_a_fault_that_is_not_tried_again(
     retrying.run(scenario())
 
 
-@pytest.mark.parametrize("upstream", DIALECTS)
-@pytest.mark.parametrize("client", DIALECTS, ids=[f"U13-{client}" for client in DIALECTS])
+@pytest.mark.parametrize("upstream", ALL_DIALECTS)
+@pytest.mark.parametrize("client", ALL_DIALECTS, ids=[f"U13-{client}" for client in ALL_DIALECTS])
 def test_nothing_is_tried_again_once_words_were_said(retrying: GatewayHarness, client: str, upstream: str) -> None:
     """U13: two beginnings make no answer."""
 

@@ -11,7 +11,7 @@ from tests.faults.assertions import assert_completed, assert_refused
 from tests.faults.client_view import error_codes
 from tests.faults.fault_cases import assert_next_request_completes
 from tests.faults.upstream_steps import streamed_response, whole_response
-from tests.faults.wire_responses import DIALECTS, DONE, HELLO, chat_chunk, completions_chunk, json_bytes
+from tests.faults.wire_responses import ALL_DIALECTS, DONE, HELLO, chat_chunk, completions_chunk, json_bytes
 
 if TYPE_CHECKING:
     from tests.faults.harness import GatewayHarness
@@ -43,7 +43,7 @@ def without_reason(upstream: str, said: JSON) -> bytes:
 
 @pytest.mark.parametrize("said", [None, MISSING, ""], ids=["null", "missing", "empty"])
 @pytest.mark.parametrize("upstream", REASON)
-@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("client", ALL_DIALECTS)
 def test_u15_a_whole_answer_without_a_reason_is_whole(
     harness: GatewayHarness, client: str, upstream: str, said: JSON
 ) -> None:
@@ -61,7 +61,7 @@ def test_u15_a_whole_answer_without_a_reason_is_whole(
 
 
 @pytest.mark.parametrize("upstream", ["chat", "completions"])
-@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("client", ALL_DIALECTS)
 def test_u15_done_ends_a_stream_without_a_reason(harness: GatewayHarness, client: str, upstream: str) -> None:
     """findings-A4."""
     chunk = chat_chunk({"content": "lo"}) if upstream == "chat" else completions_chunk("lo")
@@ -78,7 +78,7 @@ def test_u15_done_ends_a_stream_without_a_reason(harness: GatewayHarness, client
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("upstream", ["chat", "completions"])
-@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("client", ALL_DIALECTS)
 def test_u25_an_answer_without_choices_is_no_answer(
     harness: GatewayHarness,
     client: str,

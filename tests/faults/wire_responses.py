@@ -420,8 +420,10 @@ WIRE_RESPONSES: dict[str, Callable[..., WireResponse]] = {
     "responses": responses,
 }
 BINARY_FRAMED = ("converse",)
-"""Those whose frames have checksums: bytes cannot be changed in them. Their faults are in `test_upstream_binary`."""
+"""Those whose frames have checksums; faults of these are in `test_upstream_binary`."""
+ALL_DIALECTS = tuple(WIRE_RESPONSES)
 DIALECTS = tuple(name for name in WIRE_RESPONSES if name not in BINARY_FRAMED)
+"""Those of text, whose bytes a fault may change."""
 WITH_TOOLS = ("chat", "gemini", "interactions", "llama_stack", "messages", "ollama", "responses")
 """Those that hold a conversation, with tools in it."""
 WITH_END_MARK = ("chat", "completions", "interactions", "messages", "responses")
