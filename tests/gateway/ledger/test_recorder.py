@@ -105,6 +105,28 @@ async def emptied(recorder: RequestRecorder) -> None:
         await asyncio.sleep(0)
 
 
+async def test_what_is_queued_during_a_write_is_written_by_the_next_flush(keeper: Keeper) -> None:
+    recorder = RequestRecorder(keeper, LedgerSettings())
+    began, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(asked: Awaitable[T]) -> T:
+        began.set()
+        await go.wait()
+        return await asked
+
+    keeper.within = slow  # type: ignore[method-assign]
+    recorder.add(record(1), 1.0)
+    first = asyncio.create_task(recorder.flush())
+    await began.wait()
+    recorder.add(record(2), 1.0)
+    second = asyncio.create_task(recorder.flush())
+    await asyncio.sleep(0)  # it waits for the write that has begun
+    go.set()
+    await asyncio.gather(first, second)
+    assert (recorder.written, recorder.waiting) == (2, 0)
+    await recorder.aclose()
+
+
 async def test_a_row_has_what_the_log_has(keeper: Keeper) -> None:
     recorder = RequestRecorder(keeper, LedgerSettings())
     recorder.dialects = {"large": "chat"}

@@ -118,6 +118,8 @@ class RequestRecorder:
 
     async def flush(self) -> None:
         """Write what is queued; what cannot be written stays."""
+        if self._task is not None:
+            await self._task  # it may have begun before the last rows were queued
         if self._timer is not None:
             self._timer.cancel()
         self._begin()

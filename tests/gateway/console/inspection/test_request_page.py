@@ -6,18 +6,23 @@ import io
 import json
 import re
 from html import unescape
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 from zipfile import ZipFile
 
 import pytest
 
-from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, Administered
-from tests.gateway.console.visited import Visitor
-from xenoglot.gateway.admin.requests import CapturedBody
+from tests.gateway.admin.administered import ADMIN, KEYS, SECRETS, VIEWER, Administered
+from tests.gateway.console.visited import Visitor, signed_in
+from xenoglot.errors import FailureError
+from xenoglot.gateway.admin.requests import CapturedBody, RequestDetails
+from xenoglot.gateway.admin.route import not_found
+from xenoglot.gateway.admin.services import AdminServices
 from xenoglot.gateway.console.inspection import bodies as inspected
+from xenoglot.gateway.console.inspection import request_page
 from xenoglot.gateway.console.inspection.bodies import compare, stream_events
-from xenoglot.gateway.console.inspection.json_tree import MOST_ROWS, completed, parsed, visible
-from xenoglot.gateway.console.inspection.request_page import path_of
+from xenoglot.gateway.console.inspection.json_tree import MOST_CHARACTERS, MOST_ROWS, completed, parsed, visible
+from xenoglot.gateway.console.inspection.request_page import InspectionPages, path_of
 from xenoglot.gateway.console.inspection.timeline import timeline
 from xenoglot.store.ledger.rows import RequestRow
 from xenoglot.testing import Upstream, answers
@@ -25,6 +30,8 @@ from xenoglot.testing import Upstream, answers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from xenoglot.gateway.console.admin_calls import AdminCalls
+    from xenoglot.gateway.console.route import ConsoleRequest
     from xenoglot.model.json import JSON
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202eevil\x1b[31m"
@@ -187,6 +194,60 @@ def test_many_events_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read) == 1
     assert any(row.text.startswith("aaaa") for row in found.sides[0].rows)
     assert len(stream_events(pair["client_response"], "chat")) == 10_001
+
+
+def test_a_page_with_many_events_is_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, as times fail on a busy machine: bytes, elements and queries are those of a page with 50 events."""
+    asked: list[object] = []
+    read = AdminServices.read
+
+    async def counted(services: AdminServices, steps: object) -> object:
+        asked.append(steps)
+        return await read(services, steps)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(AdminServices, "read", counted)
+    sizes = []
+    for events in (50, 10_000):
+        capture: dict[str, JSON] = {"share": 1.0, "max_bytes": 8_000_000}
+        with (
+            Upstream(*answers("chat", text=("word ",) * events).rules()) as server,
+            Administered(server, environ=SECRETS, keys=KEYS, ledger={}, capture=capture) as running,
+            signed_in(running.url, VIEWER) as visitor,
+        ):
+            name = sent(running, stream=True)
+            asked.clear()
+            page = visitor.get(f"/requests/{name}").text
+            sizes.append((len(page), page.count("<"), len(asked)))
+            assert len(visitor.get(f"/requests/{name}/events/upstream_response").json()) > events
+    (small, few, queries), (large, many, queries_of_many) = sizes
+    assert (queries_of_many, many) == (queries, few)
+    assert large <= small + 2 * MOST_CHARACTERS  # the text of the answer, once for each side
+
+
+@pytest.mark.parametrize(("missing", "looks"), [(0, 1), (3, 4), (99, request_page.LOOKS)])
+async def test_a_request_that_has_just_ended_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, missing: int, looks: int
+) -> None:
+    """Its row is written a moment after the client has its last byte, by a gateway that may be another one."""
+    monkeypatch.setattr(request_page, "PAUSE", 0)
+    asked: list[str] = []
+    found = RequestDetails(request=RequestRow(id="req_1", at=0.0), loss_kinds={}, capture=[])
+
+    class Calls:
+        async def object(self, _kind: object, _request: object, path: str) -> RequestDetails:
+            asked.append(path)
+            if len(asked) <= missing:
+                raise not_found("request", "req_1")
+            return found
+
+    pages = InspectionPages(cast("AdminCalls", Calls()))
+    request = cast("ConsoleRequest", SimpleNamespace(variables={"id": "req_1"}))
+    if missing < looks:
+        assert await pages._details(request) is found
+    else:
+        with pytest.raises(FailureError):
+            await pages._details(request)
+    assert asked == ["/requests/req_1"] * looks
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway.admin.requests import CapturedBody, RequestDetails
 from xenoglot.gateway.admin.route import RawBody
+from xenoglot.gateway.admin.services import NO_LEDGER
 from xenoglot.gateway.console.admin_calls import AdminCalls
 from xenoglot.gateway.console.inspection.bodies import compare, stream_events
 from xenoglot.gateway.console.inspection.json_tree import escaped
@@ -34,6 +36,11 @@ JSON_TYPE: Final = "application/json"
 ZIP: Final = "application/zip"
 USUAL_DIALECT: Final = "chat"
 """In which a request is shown whose dialect is not known."""
+ID_PREFIX: Final = "req_"
+LOOKS: Final = 6
+"""How often a request is looked up that is not in the ledger: a gateway writes its rows after a quarter of a second."""
+PAUSE: Final = 0.15
+"""Seconds before the next look."""
 MOST_SENT: Final = 512 * 1024
 """Characters of a request that the page holds a second time, to send it."""
 TOKENS: Final = (
@@ -131,10 +138,22 @@ class InspectionPages(Struct, frozen=True):
 
     async def _found(self, request: ConsoleRequest) -> tuple[RequestDetails, dict[str, CapturedBody]]:
         """Return a request, and what was captured of it by part."""
-        found = await self.calls.object(RequestDetails, request, _place(request))
+        found = await self._details(request)
         captured = {one.part for one in found.capture}
         parts = [part for part in (*PARTS, DETAILS) if part in captured]
         return found, {part: await self._body(request, part) for part in parts}
+
+    async def _details(self, request: ConsoleRequest) -> RequestDetails:
+        """Return a request, whose row may still be on its way into the ledger when the client has its last byte."""
+        place, looks = _place(request), LOOKS if request.variables["id"].startswith(ID_PREFIX) else 1
+        for _ in range(looks - 1):
+            try:
+                return await self.calls.object(RequestDetails, request, place)
+            except FailureError as error:
+                if error.failure.kind != "not_found" or error.failure == NO_LEDGER:
+                    raise
+            await asyncio.sleep(PAUSE)
+        return await self.calls.object(RequestDetails, request, place)
 
     async def _body(self, request: ConsoleRequest, part: str) -> CapturedBody:
         path = f"{_place(request)}/capture/{quote(part, safe='')}"

@@ -81,15 +81,15 @@
       const answer = await fetch(path, { method: "POST", headers, body });
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       status.textContent = `${answer.status}`;
-      const id = answer.headers.get("x-request-id");
-      made.hidden = id === null;
-      if (id !== null) made.href = made.dataset.request + encodeURIComponent(id);
       for (let size = 0; ;) {
         const { done, value } = await reader.read();
         if (done) break;
         if (size < MOST_CHARACTERS) shown.append(value.slice(0, MOST_CHARACTERS - size));
         size += value.length;
       }
+      const id = answer.headers.get("x-request-id"); // it has a page once it has ended
+      made.hidden = id === null;
+      if (id !== null) made.href = made.dataset.request + encodeURIComponent(id);
       status.textContent = `${answer.status}, ${Math.round(performance.now() - begun)} ms`;
     } catch (error) {
       status.textContent = `failed: ${error.message}`;
