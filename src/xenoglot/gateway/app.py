@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from xenoglot.store.store import Store
 
 TAKE_UP_SECONDS = 1.0
-"""After a start, before the store is asked for batches: clients come first."""
+"""After a start, before the store is searched for batches: clients come first."""
 
 DAY = 86_400.0
 
@@ -89,7 +89,7 @@ DAY = 86_400.0
 class Gateway:
     """Answers exchanges. `backends` are by the names that `config` has for them; `clock` gives seconds.
 
-    What clients want kept goes into `store`, without one into memory, unless the configuration says that nothing is.
+    What clients want kept goes into `store`, without one into memory, unless the configuration disables that.
     """
 
     _admin: AdminEndpoint | None = None
@@ -279,7 +279,7 @@ class Gateway:
         return self._runner
 
     def take_up(self) -> None:
-        """Go on with batches that were begun before, if there may be any; a store that was never made stays so."""
+        """Continue batches that were begun before, if there may be any; a store that was never made stays so."""
         if self.keeper is not None and self.config.batches.enabled and self.keeper.store.has_history():
             asyncio.get_running_loop().call_later(TAKE_UP_SECONDS, self._take_up)
 
@@ -298,7 +298,7 @@ class Gateway:
         return self.config.server.connections
 
     def refuse(self, exchange: Exchange, refused: InvalidHeadError) -> Awaitable[None]:
-        """Answer bytes that are no valid request, or a request for which there is no room."""
+        """Answer bytes that are no valid request, or a request that exceeds the connection limit."""
         return refuse(exchange, refused, self.routes, self.observer)
 
     def abandon(self) -> None:
@@ -322,12 +322,12 @@ class Gateway:
         await self.requests.serve(ctx, self.admission.serve(ctx, found.rows, seen))
 
     def metrics(self) -> bytes:
-        """Return what Prometheus is told."""
+        """Return the metrics for Prometheus."""
         own = self.own_metrics()
         return own if self.merge is None else self.merge(own)
 
     def own_metrics(self) -> bytes:
-        """Return what this process has to tell of itself."""
+        """Return this process's own metrics."""
         targets = self.dispatcher.ward.measures(self.dispatcher.clock())
         told = render_metrics(self.tally, len(self.requests), self.backends, self.limiter.measures(), targets)
         told += lag_exposition(self.lag)
@@ -348,7 +348,7 @@ class Gateway:
             self._runner.break_off()
 
     def inherit(self, other: Gateway) -> None:
-        """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
+        """Take over counters, target health and the record of wrong keys from `other`."""
         other.tally.models.configure(self.config)
         self.tally, self.lag = other.tally, other.lag
         execution, before = self.services.tool_execution, other.services.tool_execution
@@ -362,7 +362,7 @@ class Gateway:
         self.reload, other.replaced = other.reload, True
 
     async def over(self) -> None:
-        """Wait until nothing is under way, work in the background included."""
+        """Wait until nothing is in progress, work in the background included."""
         await self.requests.over()
         if self._runner is not None:
             await self._runner.over()
@@ -370,7 +370,7 @@ class Gateway:
             await job.wait()
 
     async def let_go_of_batches(self) -> None:
-        """Have nothing more of a batch answered; what is under way has as long as the drain takes."""
+        """Have nothing more of a batch answered; requests in progress may take as long as the drain."""
         self._closed = True
         if self._runner is not None:
             await self._runner.aclose()
@@ -391,7 +391,7 @@ class Gateway:
 
 
 def keeper_of(config: Config, store: Store) -> StoreService:
-    """Return what keeps things in `store` for as long, and as many, as the configuration says."""
+    """Return the service for `store` with the configured age and size limits."""
     return StoreService(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
 
 
@@ -445,6 +445,6 @@ def _admission(budgets: BudgetService) -> RequestBudgets:
 
 
 def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[RoutePlan, ...]:
-    """Return the plan for the embedded model that makes embeddings, where it is there: its name leads to it."""
+    """Return the plan for the embedded model that makes embeddings, where it exists: its name leads to it."""
     found = backends.get(EMBEDDING)
     return () if found is None else (single(found.name, EMBEDDING, on_loss=config.on_loss),)

@@ -37,7 +37,7 @@ SILENT_PATIENCE = 1.0
 """... and that it has after it failed to answer in time, until it does: a request may need several things of it."""
 
 LEASE = 30.0
-"""Seconds for which work is vouched for; longer silence means that whoever was at it is gone."""
+"""Seconds of a job's lease; a lease that is not renewed means that its process is gone."""
 
 SWEEP_SECONDS = 60.0
 SWEEP_BATCH = 100
@@ -47,7 +47,7 @@ SWEEP_SHARE = 16
 """It is forgotten sooner where one such part of all that may be kept has come since."""
 
 HELD_SHARE = 2
-"""One client's batches under way and unfinished files, which cannot be forgotten, take at most such a part."""
+"""One client's batches in progress and unfinished files, which cannot be forgotten, take at most such a part."""
 
 UNREACHABLE = Failure(
     kind="overloaded",
@@ -166,7 +166,7 @@ class StoreService:
         return True
 
     async def need(self, asked: Awaitable[T]) -> T:
-        """Return what the store says to a request that cannot be answered without it.
+        """Return the store's result for a request that cannot be answered without it.
 
         Raises:
             FailureError: it cannot, or does not.
@@ -178,7 +178,7 @@ class StoreService:
             raise FailureError(UNREACHABLE) from None
 
     async def get(self, owner: str, name: str, state: StoredResponseCodec) -> Stored | None:
-        """Return a kept answer; one that nobody is at work on any more has failed."""
+        """Return a kept answer; one whose job has no lease any more has failed."""
         answer = await self.need(self.store.get(owner, name)) if is_id(name) else None
         if answer is None or not name.startswith(state.id_prefix):
             return None
@@ -188,7 +188,7 @@ class StoreService:
         return await self._give_up(answer, state)
 
     async def _give_up(self, answer: Stored, state: StoredResponseCodec) -> Stored:
-        """Return what became of an answer that nobody is at work on; whoever follows it is told, too."""
+        """Settle an answer whose job has no lease, and return it; clients that follow it receive the end, too."""
         failed = settled(answer, state, "failed", ABANDONED)
         frames: list[bytes] = []
         number = 0
@@ -207,7 +207,7 @@ class StoreService:
         """Hold the conversation of a request, if it has one that it will add to.
 
         Raises:
-            FailureError: there is no such conversation, or somebody else holds it.
+            FailureError: there is no such conversation, or another request holds it.
         """
         conversations = state.conversations
         if wish.conversation is None or conversations is None:
@@ -279,7 +279,7 @@ class StoreService:
             raise FailureError(Failure(kind="rate_limit", message=message))
 
     def sweep(self, grown: int = 0) -> None:
-        """Forget what is too old or too much, beside everything else, if that was not done lately.
+        """Delete what is too old or too much, in the background, if that was not done recently.
 
         Sooner where much has `grown` since, in bytes.
         """

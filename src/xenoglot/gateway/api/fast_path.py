@@ -1,6 +1,6 @@
 """Which requests pass without a task: those that can be decided upon at once, and sent on their way.
 
-What cannot is left to the coroutines, which begin it anew: nothing is held, counted or sent by then.
+What cannot is left to the coroutines, which begin it again: nothing is held, counted or sent by then.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FastPath:
 
     @shortcut("callbacks")
     def passage(self, exchange: PushExchange, entry: Admission) -> PushRelay | None:
-        """Return the passage of a request let in by `entry`, to be started at once; `None` where it has none."""
+        """Return the relay of a request admitted by `entry`, to be started at once; `None` where it needs a task."""
         data = exchange.content()
         if not entry.generates or len(data) >= LARGE or self._upstream.has_budgets:
             return None
@@ -93,9 +93,9 @@ class FastPath:
     def _begun(
         self, exchange: PushExchange, entry: Admission, request: Request, bytes_for: Callable[[bool], bytes]
     ) -> PushRelay | None:
-        """Return the passage of `request`, with all that it holds; `None` where it has none, and nothing is held.
+        """Return the relay of `request`, with all that it holds; `None` where it needs a task, and nothing is held.
 
-        `bytes_for` gives the bytes that say so to a server, which may be one of the client's dialect.
+        `bytes_for` gives the request's bytes for a server, which may be one of the client's dialect.
         """
         dialect, services = entry.dialect, self._upstream
         interceptors = services.interceptors

@@ -1,11 +1,11 @@
-"""Requests with an `Idempotency-Key`: each is answered once, and whoever asks again gets the same answer.
+"""Requests with an `Idempotency-Key`: each is answered once, and a repeated request gets the same answer.
 
-Theory of operation. Before anybody is asked, a mark is put where the answer will be: in the vault of the store, under a
-digest of the key, for its owner alone. Of several requests with one key, one puts its mark there; the others learn that
-it is at work (409). A whole answer takes the place of the mark before its end leaves, and is given again, byte for
-byte, to whoever comes with the same request; another request under the key is refused (422). Of an answer that fails,
-or that its client leaves, nothing is there to be given again: the mark goes, and the key is free. A gateway that dies
-leaves its mark: nobody knows whether the answer was paid for, so for `UNSURE` seconds nobody asks again.
+Theory of operation. Before a target is called, a mark is put where the answer will be: in the vault of the store, under
+a digest of the key, for its owner alone. Of several requests with one key, one puts its mark there; the others learn
+that it is at work (409). A whole answer takes the place of the mark before its end leaves, and is given again, byte for
+byte, to each repetition of the request; another request under the key is refused (422). If an answer fails,
+or its client disconnects, nothing can be repeated: the mark is deleted, and the key is free. A gateway that dies
+leaves its mark: the answer may have been billed, so the key stays locked for `UNSURE` seconds.
 
 Sources: draft-ietf-httpapi-idempotency-key-header-07, https://docs.stripe.com/api/idempotent_requests.
 """
@@ -47,16 +47,16 @@ REPLAYED: Final = ("idempotent-replayed", "true")
 """Response header of an answer that was given before (Stripe's name)."""
 
 UNGUARDED: Final = ("x-xenoglot-idempotency", "not kept")
-"""Response header: nothing can be kept now, so the same request would be answered anew."""
+"""Response header: nothing can be kept now, so the same request would be answered again."""
 
 UNSURE = 3600.0
-"""Seconds for which a request that has begun is taken to be under way; by the usual deadlines none takes longer."""
+"""Seconds for which a request that has begun is taken to be in progress; by the usual deadlines none takes longer."""
 
 MOST_BYTES = 4 * 1024 * 1024
-"""Bytes of an answer that is kept; of a longer one only that it was given."""
+"""Bytes of an answer that is kept; for a longer one only the fact that it was given is kept."""
 
 COMES_SOON = 5.0
-"""Seconds after which to ask again for an answer that is under way."""
+"""Seconds after which to ask again for an answer that is in progress."""
 
 UNPROCESSABLE = 422
 OK = 200
@@ -90,7 +90,7 @@ _logger = logging.getLogger("xenoglot.gateway")
 class IdempotencyEntry(Struct, frozen=True, kw_only=True, array_like=True):
     """What is known of a key: a digest of what was `asked`, since when, and the answer, with a status if it is over.
 
-    `mark` tells apart those who begin at the same time. A `spent` answer is over and not kept.
+    `mark` distinguishes requests that begin at the same time. A `spent` answer is over and not kept.
     """
 
     mark: str
@@ -116,7 +116,7 @@ _unpack = msgspec.msgpack.Decoder(IdempotencyEntry).decode
 
 
 class Idempotency(Struct):
-    """Has each request with a key answered once. Without a `keeper`, clients are told that keys are not heeded."""
+    """Has each request with a key answered once. Without a `keeper`, a header reports that keys have no effect."""
 
     keeper: StoreService | None
     bodies: BodyReader
@@ -154,7 +154,7 @@ class Idempotency(Struct):
 
 
 async def _begin(keeper: StoreService, place: ReasoningKey, mark: IdempotencyEntry) -> IdempotencyEntry | None:
-    """Put the mark where nothing is that counts; return what is there if it does.
+    """Store the mark unless a valid entry exists; return that entry.
 
     Raises:
         StoreError: the store cannot be used.
@@ -180,7 +180,7 @@ def _read(packed: bytes) -> IdempotencyEntry | None:
 
 
 async def _answer(handler: Handler, ctx: RequestContext, recording: _Recording) -> None:
-    """Have the request answered; whatever is not whole in the end is as if it had not been asked."""
+    """Have the request answered; an incomplete answer is as if the request had not been sent."""
     try:
         await handler(replace(ctx, exchange=recording))
     finally:
@@ -223,7 +223,7 @@ def _digest(exchange: Exchange, data: bytes) -> bytes:
 
 
 class _Unguarded(BufferedExchange):
-    """An exchange whose client is told that its key is not heeded."""
+    """An exchange with a header that reports that its key has no effect."""
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Send the head of the response."""
@@ -238,7 +238,7 @@ class _Recording(BufferedExchange):
     ) -> None:
         super().__init__(exchange, body)
         self.kept = False
-        """Whether the answer is there, or may be: then its mark must stay."""
+        """Whether the answer is stored, or may be: then its mark must stay."""
         self._keeper = keeper
         self._place = place
         self._mark = mark
@@ -299,4 +299,4 @@ class _Recording(BufferedExchange):
 _OF_ONE_RESPONSE = frozenset(
     {"x-request-id", "request-id", "x-content-type-options", "access-control-allow-origin", "vary"}
 )
-"""Headers that `RequestLog.headers` gives each response anew."""
+"""Headers that `RequestLog.headers` gives each response again."""

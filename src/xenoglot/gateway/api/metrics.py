@@ -80,7 +80,7 @@ ENGINE = (
         "restarts_total", "counter", "Starts of the process after the first.", lambda engine: max(0, engine.starts - 1)
     ),
 )
-"""The metrics of each embedded model. A deprecated name is exposed for one release beside the new one."""
+"""The metrics of each embedded model. A deprecated name is exposed for one release next to the new one."""
 
 
 class RequestCounters:

@@ -1,4 +1,4 @@
-"""Which models can be asked for: those that are named, and those of the backends to which a pattern leads."""
+"""Lists the available models: those that are named, and those of the backends to which a pattern leads."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.router import Router
 
 PATIENCE = 10.0
-"""Seconds that a backend has to say what it has; one that is slower is left out."""
+"""Seconds that a backend has to list its models; a slower one is left out."""
 
 
 class ModelsEndpoint(Struct, frozen=True):
-    """Tells which models clients can ask for."""
+    """Lists the models that clients can request."""
 
     models: ModelRouter
     bodies: BodyReader
     facts: ModelFacts
 
     async def list_models(self, ctx: RequestContext) -> None:
-        """Tell all models that the client may ask for."""
+        """Send all models that the client may request."""
         await send_json(ctx, ctx.dialect.encode_models(await self._available(ctx)))
 
     async def one_model(self, ctx: RequestContext) -> None:
-        """Tell one of them.
+        """Send one of them.
 
         Raises:
             FailureError: it is not here, or not for this client.
@@ -89,7 +89,7 @@ async def list_models(
     """Return the models, the named ones first, each with what its server lists and else what the `facts` have.
 
     Raises:
-        FailureError: nothing is named, and no backend says what it has.
+        FailureError: nothing is named, and no backend lists its models.
     """
     answers = await asyncio.gather(*(_ask(name, backends[name]) for name in _asked(router, backends)))
     found = {name: _named(router, name, answers) for name in router.names}
@@ -105,7 +105,7 @@ async def list_models(
 
 
 def _asked(router: Router, backends: Mapping[str, Backend]) -> list[str]:
-    """Return the backends whose own names can be asked for, each once."""
+    """Return the backends whose own names can be requested, each once."""
     leading = [route.backend for plan in router.patterns for route in plan.routes if route.model == ANY]
     named = [route.backend for name in router.names if (route := router.resolve(name)) and route.model == name]
     return [name for name in backends if name in (*leading, *named)]
@@ -122,7 +122,7 @@ async def _ask(name: str, backend: Backend) -> tuple[str, Sequence[ModelInfo] | 
 
 
 def _named(router: Router, name: str, answers: Sequence[tuple[str, Sequence[ModelInfo] | FailureError]]) -> ModelInfo:
-    """Return what its backend says of the model that answers to `name`, under that name."""
+    """Return its backend's data about the model that answers to `name`, under that name."""
     route = router.resolve(name)
     for backend, models in answers:
         for model in models if not isinstance(models, FailureError) else ():

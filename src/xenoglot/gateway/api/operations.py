@@ -53,7 +53,7 @@ def with_path_model(body: JSON, variables: Mapping[str, str]) -> JSON:
 
 
 def note_route(record: RequestLog, route: Route) -> Losses:
-    """Note who answers, and return where to record what is lost on the way there."""
+    """Note the target, and return the `Losses` for the translation to it."""
     record.routed(route)
     losses = Losses(strict=route.on_loss == "refuse")
     record.losses = () if route.on_loss == "ignore" else losses
@@ -61,7 +61,7 @@ def note_route(record: RequestLog, route: Route) -> Losses:
 
 
 def report_headers(record: RequestLog, dialect: Dialect, limits: RateLimits | None = None) -> list[tuple[str, str]]:
-    """Return the headers that tell what was lost, and what the upstream allows."""
+    """Return the headers that report what was lost, and what the upstream allows."""
     headers = [] if limits is None else [*dialect.encode_limits(limits, time.time())]
     if said := record.tell_losses():
         headers.append((LOSSES, said))
@@ -215,11 +215,11 @@ class CountEndpoint(Struct, frozen=True):
     async def serve(
         self, decode: Callable[[JSON], Request], encode: Callable[[int], JSONObject], ctx: RequestContext
     ) -> None:
-        """Say how many tokens a prompt is.
+        """Send the number of tokens of a prompt.
 
         Raises:
-            FailureError: nobody says, and it would be no better another time; or all are busy; or it goes on from
-                something that is not kept.
+            FailureError: no target can count, and a retry would not help; or all are busy; or the request continues
+                an answer that is not kept.
             WireError: the request is not one of the dialect.
         """
         exchange, dialect, record, models = ctx.exchange, ctx.dialect, ctx.record, self.services.models
@@ -250,7 +250,7 @@ class CountEndpoint(Struct, frozen=True):
         await send_json(ctx, encode(counted), more=more)
 
     async def _counted(self, ctx: RequestContext, plan: RoutePlan, call: Call) -> int | None:
-        """Return the count of the first target that can be reached, in the order in which they would be asked.
+        """Return the count of the first target that can be reached, in the order in which they would be tried.
 
         `None` is for one that has no tokenizer. The limits on requests for answers are not those on counts.
         """

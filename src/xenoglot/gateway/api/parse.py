@@ -1,4 +1,4 @@
-"""`POST /v1/parse`: text in, structure out; no model is asked."""
+"""`POST /v1/parse`: text in, structure out; no model is called."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ParseEndpoint(Struct, frozen=True):
         """Parse a text.
 
         Raises:
-            FailureError: the request is not lawful.
+            FailureError: the request is not valid.
         """
         body = await self.bodies.read(ctx.exchange)
         try:
@@ -63,7 +63,7 @@ def _parsed(body: bytes, most: int) -> JSONObject:
 
 
 def _repair() -> Repair:
-    """Return what mends JSON.
+    """Return the function that repairs JSON.
 
     Raises:
         FailureError: the extra for it is not installed.

@@ -114,7 +114,7 @@ class RequestAdmission:
     def let_in(self, exchange: Exchange, seen: HeadState | None) -> Admission | None:
         """Return the entry of a request that may come in and means one row of a dialect; it is noted in `seen`.
 
-        `None` where it is for `serve` to see, and to tell: nothing is counted then.
+        `None` where `serve` must check and report it: nothing is counted then.
         """
         known = None if seen is None else seen.entry
         if isinstance(known, Admission):
@@ -171,7 +171,7 @@ class RequestAdmission:
         )
 
     def _refusal(self, ctx: RequestContext, row: EndpointRow | None) -> Rejection | None:
-        """Return why the request may not pass; what is not in the table is behind the key too."""
+        """Return why the request may not pass; paths that are not in the table need the key too."""
         exchange, record = ctx.exchange, ctx.record
         headers, server = exchange.headers, self._server
         refusal = check_host(headers, server) or check_origin(headers, server)
@@ -212,7 +212,7 @@ def _marked(headers: Sequence[tuple[str, str]]) -> Dialect | None:
 def _needs_upgrade(exchange: Exchange) -> bool:
     """Return whether the request cannot be served without the other protocol that it proposes.
 
-    A proposal may be passed over (RFC 9110 section 7.8), but some servers give out no body behind one.
+    A proposal may be passed over (RFC 9110 section 7.8), but some servers give out no body after one.
     """
     proposed = (exchange.header("upgrade") or "").strip().lower()
     bodiless = exchange.method == "POST" and not exchange.reads_behind_upgrade
@@ -225,7 +225,7 @@ async def _refuse(ctx: RequestContext, problem: str, status: int, header: tuple[
 
 
 async def _preflight(ctx: RequestContext, rows: Mapping[str, EndpointRow]) -> None:
-    """Tell a browser what a page of an allowed origin may send (https://fetch.spec.whatwg.org/#http-cors-protocol)."""
+    """Send a browser what a page of an allowed origin may send (https://fetch.spec.whatwg.org/#http-cors-protocol)."""
     wanted = ctx.exchange.header("access-control-request-headers") or ""
     allowed = [
         ("access-control-allow-methods", ", ".join(rows)),

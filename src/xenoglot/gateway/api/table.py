@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.request_context import RequestContext
 
 MODELS = "/v1/models"
-"""Where several dialects have their lists of models: marks tell which is meant."""
+"""Where several dialects have their lists of models: marks show which is meant."""
 
 ADMIN = "/admin/v1/{path}"
 """The administration, which has a table of its own: `gateway.admin.table`."""
@@ -51,7 +51,7 @@ ABOUT = b"Xenoglot: any LLM client, any model. GET /v1/models says which models 
 
 
 class StatusEndpoint(Struct, frozen=True):
-    """What is told of the gateway itself. `metrics` is `None` where they are not told."""
+    """Endpoints about the gateway itself. `metrics` is `None` where they are not exposed."""
 
     metrics: Callable[[], bytes] | None
 
@@ -60,11 +60,11 @@ class StatusEndpoint(Struct, frozen=True):
         await send(ctx, 200, b"", media_type=TEXT)
 
     async def about(self, ctx: RequestContext) -> None:
-        """Say what this is."""
+        """Send a line about this gateway."""
         await send(ctx, 200, ABOUT, media_type=TEXT)
 
     async def told_metrics(self, ctx: RequestContext) -> None:
-        """Tell the metrics."""
+        """Send the metrics."""
         if self.metrics is None:
             message = "metrics are not told here; see `metrics` under [server]"
             raise FailureError(Failure(kind="not_found", message=message))
@@ -184,7 +184,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
 
 
 def mirrors(rows: tuple[EndpointRow, ...]) -> dict[str, list[EndpointRow]]:
-    """Return what is served behind other beginnings: what the usual dialect and its family have, models included."""
+    """Return the rows served under other prefixes: those of the usual dialect and its family, models included."""
     usual = dialects.get(USUAL_DIALECT)
     lists = (MODELS, f"{MODELS}/{{model}}")
     own = [replace(row, dialect=usual) if row.path in lists else row for row in rows]

@@ -1,8 +1,8 @@
 """The clients' keys: kept as digests, looked for in one way, compared in constant time; and who each of them is.
 
 Theory of operation. A key that is shown is digested whole. Its place among ours is found by a digest of that digest,
-made with a secret of this process, so what a look-up takes tells nothing of a key; what stands there, or a stand-in
-where nothing does, is compared in constant time. The work is the same for every key, however many there are.
+made with a secret of this process, so what a look-up takes reveals nothing about a key; what stands there, or a
+stand-in where nothing does, is compared in constant time. The work is the same for every key, however many there are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Policy: TypeAlias = Literal["open", "key", "admin", "view", "manage"]
-"""Who may use a route; see `routes.EndpointRow`."""
+"""The clients that may use a route; see `routes.EndpointRow`."""
 
 BLANKS = " \t"
 """What may surround a header's value (RFC 9110 section 5.6.3); other bytes, decoded, only look like white space."""
@@ -33,7 +33,7 @@ GATEWAY_KEY_HEADERS = ("x-xenoglot-key", "x-litellm-api-key")
 LiteLLM's (`litellm/proxy/_types.py`, `SpecialHeaders.custom_litellm_api_key`)."""
 
 KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
-"""Headers whose value is a key; `authorization` has it behind the word `Bearer` (RFC 6750 section 2.1)."""
+"""Headers whose value is a key; `authorization` has it after the word `Bearer` (RFC 6750 section 2.1)."""
 
 SIGNATURE = "authorization: AWS4-HMAC-SHA256 "
 """How Signature Version 4 begins (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-authentication-methods.html)."""
@@ -86,7 +86,7 @@ class Principal(Struct, frozen=True, kw_only=True):
 
 
 EVERYBODY = Principal()
-"""Who asks where nobody needs a key."""
+"""The client of a gateway without keys."""
 
 
 class KeySource(Protocol):
@@ -155,7 +155,7 @@ class Keyring:
         return [client for _, client in self._by_place.values()]
 
     def needs_key(self, policy: Policy) -> bool:
-        """Return whether a route of this `policy` is closed to whoever shows no key."""
+        """Return whether a route of this `policy` is closed to clients without a key."""
         return policy != "open" and (self._has_users or (policy != "key" and self._has_admins))
 
     def admit(self, headers: Sequence[tuple[str, str]], policy: Policy = "key") -> Principal | Failure:

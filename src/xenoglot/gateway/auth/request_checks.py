@@ -37,7 +37,7 @@ class Rejection(Struct, frozen=True):
 
 
 def check_host(headers: Sequence[tuple[str, str]], server: ServerSettings) -> Rejection | None:
-    """Refuse a request without one lawful `host`; at a loopback address, also one for a host from elsewhere."""
+    """Refuse a request without one valid `host`; at a loopback address, also one for a host from elsewhere."""
     hosts = [value for name, value in headers if name == "host"]
     match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
     if match is None:
@@ -69,7 +69,7 @@ def _is_own(origin: str, headers: Sequence[tuple[str, str]], server: ServerSetti
 
 
 def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Rejection | None:
-    """Refuse a body that is not plain JSON in UTF-8; one that says nothing of itself is taken for that.
+    """Refuse a body that is not plain JSON in UTF-8; one without a content type is taken for that.
 
     So is one of the type that `curl -d` sends, unless a browser may have sent it: browsers send `origin` with every
     POST across origins (https://fetch.spec.whatwg.org/#append-a-request-origin-header), and `sec-fetch-*` headers.

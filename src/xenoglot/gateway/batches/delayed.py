@@ -1,4 +1,4 @@
-"""Requests of a batch that are to be asked later, each when its model has rested: what one model lacks, others may not.
+"""Requests of a batch that are sent later, each after its model's back-off; other models are not delayed.
 
 Times are seconds of a clock that only goes forward, and always arguments.
 """
@@ -17,7 +17,7 @@ class DelayedRequests:
         """When the rest of a model ends."""
         self._numbers: dict[str, deque[int]] = {}
         self._turns: list[tuple[float, str]] = []
-        """A heap of the models that something waits for: each when its turn may come, which is never told too late."""
+        """A heap of the models that something waits for: each with the time of its turn, which is never too late."""
 
     def __bool__(self) -> bool:
         """Whether something waits."""
@@ -28,7 +28,7 @@ class DelayedRequests:
         self._until[model] = max(until, self._until.get(model, until))
 
     def rests(self, model: str, now: float) -> bool:
-        """Return whether a model is not to be asked now."""
+        """Return whether a model is backing off now."""
         return self._until.get(model, now) > now
 
     def put(self, number: int, model: str) -> None:
@@ -39,7 +39,7 @@ class DelayedRequests:
         self._numbers[model].append(number)
 
     def take(self, now: float) -> int | None:
-        """Return a request whose model may be asked, if there is one; the models take turns."""
+        """Return a request whose model is not backing off, if there is one; the models take turns."""
         while self._turns and self._turns[0][0] <= now:
             model = self._turns[0][1]
             until = self._until.get(model, 0.0)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 USUAL_PAGE: Final = 20
 LONGEST_PAGE: Final = 100
 LONGEST_OWN_PAGE: Final = 1_000
-"""Batches of a page: how many where nothing is said, and the most; of those whose answers are not files, more."""
+"""Batches of a page: the default, the maximum, and the maximum for APIs whose results are not files."""
 
 AT_ONCE: Final = 200
 BYTES_AT_ONCE: Final = 1024 * 1024
@@ -40,7 +40,7 @@ OK: Final = 200
 
 
 async def serve(act: BatchAct, asked: BatchQuery, notify: Callable[[], object]) -> None:
-    """Answer one request about batches; `notify` tells what runs them that there is news.
+    """Answer one request about batches; `notify` wakes the runner.
 
     Raises:
         FailureError: there is no answer, and nothing has been sent.
@@ -82,7 +82,7 @@ async def _told(act: BatchAct, asked: BatchQuery, words: BatchCodec) -> JSON:
 
 
 async def _known(asked: BatchQuery, words: BatchCodec) -> Batch:
-    """Return the batch that is asked for.
+    """Return the requested batch.
 
     Raises:
         FailureError: there is none.
@@ -129,13 +129,13 @@ async def _results(asked: BatchQuery, words: BatchCodec) -> None:
 
 
 async def _create(asked: BatchQuery, words: BatchCodec) -> tuple[Batch, int]:
-    """Keep the batch that is asked for, and return it with its size in bytes.
+    """Store the requested batch, and return it with its size in bytes.
 
-    One with its requests in it is whole before anybody sees it.
+    A batch with inline requests becomes visible only when it is complete.
 
     Raises:
         WireError: it is none that could be answered.
-        FailureError: its file is not there, or there is no room.
+        FailureError: its file does not exist, or the limit for batches is reached.
     """
     data = await asked.bodies.read(asked.exchange)
     body = await asked.bodies.json(data)

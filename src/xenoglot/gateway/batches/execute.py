@@ -60,9 +60,9 @@ class BatchServices(Struct, frozen=True, kw_only=True):
 
 
 class LineResult(Struct, frozen=True, kw_only=True):
-    """What became of a request: `line` is what its client is told, `failure` why there is no answer.
+    """What became of a request: `line` is the client's result line, `failure` why there is no answer.
 
-    `asked` says that a model was.
+    `asked`: a model was called.
     """
 
     line: bytes
@@ -120,7 +120,7 @@ class LineExchange:
             raise FailureError(GARBLED) from None
 
     def abort(self) -> None:
-        """Nothing: whoever breaks off has said why."""
+        """Nothing: the reason for the abort is known already."""
 
 
 class _Named(Struct):
@@ -139,7 +139,7 @@ def model_of(request: BatchRow) -> str:
 
 
 async def ask(services: BatchServices, batch: Batch, request: BatchRow) -> LineResult:
-    """Answer one request of a batch as its client's; whatever happens is told as an answer of the endpoint."""
+    """Answer one request of a batch as its client's; each outcome becomes an answer of the endpoint."""
     row = services.routes.find(batch.endpoint).rows.get("POST")
     record = services.observer.record("POST")
     dialect = dialects.get(batch.kind)
@@ -172,7 +172,7 @@ def line(batch: Batch, number: int, name: str, outcome: LineOutcome) -> bytes:
 
 
 def left(batch: Batch, number: int, name: str, why: Unanswered) -> bytes:
-    """Return the line of a request that was not asked before its batch was over."""
+    """Return the line of a request that was not sent before its batch was over."""
     return line(batch, number, name, LineOutcome(unanswered=why))
 
 

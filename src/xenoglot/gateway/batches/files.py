@@ -84,7 +84,7 @@ async def _told(act: FileAct, asked: BatchQuery, words: FileCodec) -> JSON:
 
 
 async def _known(asked: BatchQuery, words: FileCodec) -> StoredFile:
-    """Return the file that is asked for.
+    """Return the requested file.
 
     Raises:
         FailureError: there is none.
@@ -120,10 +120,10 @@ def base_url(asked: BatchQuery) -> str:
 
 
 async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
-    """Keep the file of a form; of one that is refused, or does not come whole, nothing stays.
+    """Store the file of a form; a file that is refused, or truncated, leaves nothing.
 
     Raises:
-        WireError: it is no form, or says nothing that could be kept.
+        WireError: it is no form, or has nothing that could be stored.
         BodyTooLargeError: the file is too large.
     """
     form = read_form(asked.exchange.header("content-type") or "")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.store_service import StoreService
 
 BLANKS = 10
-"""A file has at most so many times the lines that may be requests: blank ones cost time, too."""
+"""Maximum of a file's lines, as a multiple of its requests: blank lines cost time, too."""
 
 GONE = BatchInputError(code="file_not_found", message="the input file is not there any more", param="input_file_id")
 EMPTY = BatchInputError(code="empty_file", message="the input file has no request in it", param="input_file_id")
@@ -126,7 +126,7 @@ async def read_input(keeper: StoreService, batch: Batch, most: int, longest: int
 
 
 async def _lines(pieces: AsyncIterator[bytes], longest: int) -> AsyncGenerator[bytes]:
-    """Yield lines with their ends; of one that is too long no more than shows that, and nothing behind it."""
+    """Yield lines with their ends; a line that is too long is cut just above the limit, and is the last."""
     begun = bytearray()
     async for piece in pieces:
         start = 0

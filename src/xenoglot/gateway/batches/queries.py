@@ -1,4 +1,4 @@
-"""What is asked of files and batches: by whom, which of them, and which part of a list."""
+"""Requests about files and batches: the client, the object, and the part of a list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILE: Final = "file"
 """What the field with the file is called."""
 
 NAMELESS: Final = "file"
-"""What a file is called that says nothing of itself."""
+"""The name of a file that has none."""
 
 LONGEST_NAME: Final = 255
 """Characters of a file's name that are kept."""
@@ -40,7 +40,7 @@ _LONGEST_NUMBER = 9
 
 
 class BatchQuery:
-    """What is asked, by whom."""
+    """A request about files or batches, and its client."""
 
     def __init__(self, ctx: RequestContext, keeper: StoreService, bodies: BodyReader, settings: BatchSettings) -> None:
         self.ctx = ctx
@@ -59,7 +59,7 @@ class BatchQuery:
         return name if is_id(name) else "?"
 
     def query(self, name: str) -> str | None:
-        """Return what the query says, the last time it says it."""
+        """Return the last value of a query parameter."""
         values = parse_qs(self.exchange.query).get(name)
         return values[-1] if values else None
 
@@ -71,7 +71,7 @@ class BatchQuery:
         """Return how many of a list are wanted.
 
         Raises:
-            WireError: the query says no such number.
+            WireError: the query has no such number.
         """
         said = self.query("limit")
         if said is None:
@@ -82,10 +82,10 @@ class BatchQuery:
         return number
 
     def place(self, field: str) -> str | None:
-        """Return the id behind which a list is wanted.
+        """Return the id after which a list begins.
 
         Raises:
-            WireError: the query says what is none.
+            WireError: the query's value is no id.
         """
         found = self.query(field)
         if found is not None and not is_id(found):
@@ -94,7 +94,7 @@ class BatchQuery:
 
 
 def wider(limit: int, after: str | None, order: Order) -> Window:
-    """Return a window with one more than is wanted, which tells whether there are more."""
+    """Return a window with one more item than requested, which shows whether more follow."""
     return Window(limit=limit + 1, after=after, order=order)
 
 

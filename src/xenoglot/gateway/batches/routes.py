@@ -58,7 +58,7 @@ _RESUMABLE_ACTS: tuple[tuple[str, ResumableAct, Policy], ...] = (("", "start", "
 
 
 class BatchEndpoints(Struct, frozen=True):
-    """Serves files and batches. `notify` tells what runs batches that there is news."""
+    """Serves files and batches. `notify` wakes the batch runner."""
 
     keeper: StoreService | None
     bodies: BodyReader

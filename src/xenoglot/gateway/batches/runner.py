@@ -1,14 +1,14 @@
-"""Has batches answered, one request after another, beside everything else that the gateway does.
+"""Runs batches, one request after another, next to the gateway's other work.
 
-Theory of operation. Whoever runs a batch has it in the store for as long as it vouches for it; a batch for which nobody
-does is taken over by whichever gateway looks next, which it does every few seconds once it has heard of batches. What
-a request came to is kept in the transaction that makes sure that the batch is still ours and the request open, so
-each has one result however often somebody is killed; only what was under way at that moment is asked again. Of all
-batches so many requests are under way at once as the configuration says, and they take turns.
+Theory of operation. A gateway that runs a batch holds a lease on it in the store and renews it; a batch whose lease
+has expired is taken over by the gateway that looks next, every few seconds once it knows of batches. What
+a request came to is stored in the transaction that checks that the batch is still ours and the request open, so
+each has one result even if gateways are killed; only requests that were in progress at that moment are sent again.
+The configuration limits how many requests of all batches are in progress at once, and batches take turns.
 
-A batch comes to its end when all its requests have a result, when it is cancelled, or at its deadline; what was not
-asked by then gets a line that says so. A gateway that stops begins nothing more, waits for what is under way as long
-as it does for its clients, and lets go of its batches.
+A batch comes to its end when all its requests have a result, when it is cancelled, or at its deadline; a request
+that was not sent by then gets a line that reports it. A gateway that stops begins nothing more, waits for requests in
+progress as long as it does for its clients, and releases its batches.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from xenoglot.store.batches import Key
 
 LOOK_SECONDS: Final = 5.0
-"""How often one vouches for the batches that are run, and learns what others said of them; shorter than a lease."""
+"""How often leases are renewed and changes by other gateways are read; shorter than a lease."""
 
 IDLE_SECONDS: Final = 15.0
-"""How often one looks for batches that nobody runs, where none is run here."""
+"""How often the store is searched for batches without a lease, where none runs here."""
 
 MOST: Final = 16
 SHARE: Final = 4
@@ -50,10 +50,10 @@ class BatchRunner:
         self.keeper = services.keeper
         self._services = services
         self._room = asyncio.Semaphore(services.settings.concurrency)
-        """What requests under way take a place of."""
+        """Slots for requests in progress."""
         self.works: dict[Key, BatchWorker] = {}
         self.stopped: float | None = None
-        """When it was told to stop, by the loop's clock."""
+        """When `stop` was called, by the loop's clock."""
         self._told = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -76,18 +76,18 @@ class BatchRunner:
                 work.halt("stopped")
 
     def break_off(self) -> None:
-        """Wait no longer for what is under way."""
+        """Wait no longer for requests in progress."""
         self.stop()
         for work in self.works.values():
             work.break_off()
 
     async def over(self) -> None:
-        """Wait until nothing is under way, it having been told to stop."""
+        """Wait, after `stop`, until no request is in progress."""
         while self.works:
             await asyncio.wait([work.task for work in self.works.values()])
 
     async def aclose(self) -> None:
-        """Stop; what is under way has as long as the drain takes."""
+        """Stop; requests in progress may take as long as the drain."""
         self.stop()
         drain = self._services.drain_seconds
         left = (self.stopped or 0.0) + drain - asyncio.get_running_loop().time()
@@ -102,7 +102,7 @@ class BatchRunner:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def look(self) -> None:
-        """Vouch for the batches that are run here, and take over what nobody runs.
+        """Renew the leases of the batches that run here, and take over batches without a lease.
 
         Raises:
             StoreError: the store fails.

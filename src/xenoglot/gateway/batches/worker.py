@@ -30,28 +30,29 @@ if TYPE_CHECKING:
     from xenoglot.store.batches import BatchRow
 
 Halt: TypeAlias = Literal["cancelled", "expired", "stopped", "lost"]
-"""Why no more is asked: the batch is to be over, the gateway stops, or somebody else has the batch."""
+"""Why no more is sent: the batch is to be over, the gateway stops, or another gateway has the batch."""
 
 PAGE: Final = 200
 """Requests whose places are read at once."""
 
 BACKOFF: Final = Retry(base=1.0, cap=60.0, wait_limit=300.0)
-"""How long is waited before a request is asked again."""
+"""The delay before a request is retried."""
 
 TRIES: Final[Mapping[FailureKind, int]] = {"rate_limit": 8, "overloaded": 8, "upstream": 3, "timeout": 3}
-"""How often a model is asked that fails so. That the gateway has tried again by itself, and a client need not, is no
-reason: there is time. Where no model was even asked, for a limit or since all rest, one waits until that is over."""
+"""Attempts per request by kind of failure. That the gateway has retried by itself, and a client need not, is no
+reason: time is not short. Where no model was called, because of a limit or since all back off, the request waits until
+that is over."""
 
 USUAL_WAIT: Final = 5.0
 _logger = logging.getLogger("xenoglot.gateway")
 
 
 class LeaseError(Exception):
-    """The batch is somebody else's, or gone."""
+    """Another gateway has the batch, or it is gone."""
 
 
 class BatchWorker:
-    """One batch under way for `process`, each request in a place of `room`; `task` ends when nothing more is done."""
+    """One batch in progress for `process`, each request in a slot of the semaphore; `task` ends with its work."""
 
     def __init__(self, services: BatchServices, batch: Batch, process: str, room: asyncio.Semaphore) -> None:
         self.batch = batch
@@ -79,7 +80,7 @@ class BatchWorker:
             self.halt("expired")
 
     def halt(self, why: Halt) -> None:
-        """Ask nothing more; what is under way goes on only where the gateway stops."""
+        """Send nothing more; requests in progress continue only where the gateway stops."""
         if self._halted is None or (self._halted == "stopped" and why == "lost"):
             self._halted = why
         if self._feeding is not None:
@@ -90,7 +91,7 @@ class BatchWorker:
             self.break_off()
 
     def break_off(self) -> None:
-        """Wait for nothing that is under way."""
+        """Wait for no request in progress."""
         for task in self._asking:
             task.cancel()
 
@@ -119,7 +120,7 @@ class BatchWorker:
         await self._end()
 
     async def _read_all(self) -> None:
-        """Read the requests, unless there is a reason to leave that to somebody else."""
+        """Read the requests, unless there is a reason to leave that to another gateway."""
         self._reading = asyncio.get_running_loop().create_task(self._read())
         await asyncio.wait((self._reading,))
         if not self._reading.cancelled():
@@ -146,7 +147,7 @@ class BatchWorker:
             raise error
 
     async def _feed(self) -> None:
-        """Begin to ask one request after another, as there is room."""
+        """Send one request after another, as slots become free."""
         async with aclosing(self._places()) as places:
             while True:
                 number = self._waiting.take(self._dispatcher.clock())
@@ -172,7 +173,7 @@ class BatchWorker:
                 yield number
 
     async def _change(self) -> None:
-        """Wait until a model has rested, or one of what is asked is over."""
+        """Wait until a model's back-off ends, or a request in progress is over."""
         tasks: set[asyncio.Task[None]] = set(self._asking)
         seconds = self._waiting.seconds(self._dispatcher.clock())
         if seconds is None:
@@ -212,7 +213,7 @@ class BatchWorker:
             self.halt("lost")
 
     def _wait(self, number: int, told: LineResult) -> float | None:
-        """Return the seconds after which a request is asked again, `None` where what it came to is kept."""
+        """Return the seconds after which a request is retried, `None` where its result is kept."""
         failure, chance = told.failure, self._dispatcher.chance()
         if failure is None or failure.kind not in TRIES:
             return None
@@ -236,7 +237,7 @@ class BatchWorker:
         return await self._keeper.within(write())
 
     async def _end(self) -> None:
-        """Write the end of the batch: what was not asked, the files, and that it is over."""
+        """Write the end of the batch: requests that were not sent, the files, and that it is over."""
         batch = self.batch
         ending = batch.ending or ("completed" if self._halted is None else _ENDINGS[self._halted])
         if batch.ending is None:
@@ -256,7 +257,7 @@ class BatchWorker:
             raise LeaseError
 
     async def _leave(self, why: Unanswered) -> None:
-        """Have each request that was not asked say so."""
+        """Write a line for each request that was not sent."""
         number = 0
         batch = self.batch
         while found := await self._keeper.within(self._store.unanswered(batch.owner, batch.id, number, PAGE)):

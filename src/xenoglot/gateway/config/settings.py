@@ -109,7 +109,7 @@ class KeySettings(Struct, frozen=True, kw_only=True):
     viewer_env: tuple[str, ...] = ()
     """Environment variables with the keys of viewers, which may read what administrators read, and change nothing."""
     limits: LimitSettings | None = None
-    """Limits of each client; of all clients together if no key is needed."""
+    """Limits of each client, or of all clients together if no key is needed."""
     store: bool = False
     """Whether keys of the store are accepted too: they are created, rotated and disabled while the gateway runs. Then
     a key is needed even while there is none."""

@@ -1,10 +1,10 @@
 """What an endpoint knows of its request: context, client, admission, decoded body.
 
-Theory of operation. Whether a request may come in, where to, and as whom, goes by its head, by whom it is connected to
-and by the configuration: not by its body. A connection mostly brings the same head again and again, so a server may
-keep a `Seen` beside a head. What was found is put there when the request was let in, never when it was refused, and
-counts only for the gateway that found it: with another configuration everything is looked at anew. What goes by time as
-well, the patience with wrong keys, is asked each time.
+Theory of operation. Admission, route and client of a request depend on its head, on its connection
+and on the configuration: not on its body. A connection mostly brings the same head again and again, so a server may
+keep a `Seen` with a head. What was found is put there when the request was let in, never when it was refused, and
+counts only for the gateway that found it: with another configuration everything is checked again. What depends on time
+as well, the patience with wrong keys, is checked each time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RequestContext(Struct):
 
     @property
     def client(self) -> Principal:
-        """Who sent it."""
+        """The client that sent it."""
         return self.record.client
 
     @property
@@ -122,7 +122,7 @@ def no_credential(_: Sequence[tuple[str, str]]) -> ClientCredential | None:
 
 
 class AuthService:
-    """Tells who clients are by their keys, and slows down sources of wrong ones. `clock` gives seconds."""
+    """Identifies clients by their keys, and slows down sources of wrong ones. `clock` gives seconds."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The requests under way: the outermost shell around each of them, and their end when the gateway stops."""
+"""The requests in progress: the outermost shell around each of them, and their end when the gateway stops."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RequestRunner:
             passage.left()
 
     async def over(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no request is in progress."""
         while self.tasks or self.passages:
             if tasks := [task for task in self.tasks if task is not None]:
                 await asyncio.wait(tasks)
@@ -132,7 +132,7 @@ class RequestRunner:
             ctx.exchange.abort()
 
     async def _leave(self, ctx: RequestContext) -> None:
-        """Be cancelled: by the client, who hears nothing any more, or because we stop, which it is told."""
+        """Be cancelled: by the client, which receives nothing more, or because the gateway stops, which is reported."""
         if not self._stopping:
             ctx.record.failed(CANCELLED)
             raise asyncio.CancelledError

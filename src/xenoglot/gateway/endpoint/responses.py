@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 Headers: TypeAlias = "list[tuple[str, str]]"
 
 LONGEST_WAIT = 60
-"""Seconds: clients sleep for whatever they are told, up to weeks."""
+"""Seconds: clients sleep for any time that they receive, up to weeks."""
 
 USUAL_WAIT = 5
-"""Seconds said where a rate limit came without any: some clients give the turn up when nothing is said."""
+"""Seconds sent where a rate limit came without any: some clients give the turn up without a value."""
 
 FUTILE: frozenset[FailureKind] = frozenset(
     {
@@ -86,7 +86,7 @@ async def fail(
 
 
 async def abort_stream(ctx: RequestContext, failure: Failure) -> None:
-    """Say in the middle of a stream that it failed, in the dialect's own event, and end it as nothing whole ends."""
+    """Report a failure in the middle of a stream, in the dialect's own event, and end it as no complete answer ends."""
     exchange, dialect, record = ctx.exchange, ctx.dialect, ctx.record
     record.failed(failure)
     framing = dialect.framing
@@ -98,7 +98,7 @@ async def abort_stream(ctx: RequestContext, failure: Failure) -> None:
 
 
 def retry_headers(failure: Failure) -> Headers:
-    """Return the headers that tell a client when to come again, or that it need not."""
+    """Return the headers that specify when a client is to retry, or not at all."""
     wait = failure.retry_after
     if wait is None and failure.kind == "rate_limit":
         wait = USUAL_WAIT

@@ -1,4 +1,4 @@
-"""The route table: what is served where, to whom. Looking a path up is looking it up: nothing in it is interpreted."""
+"""The route table: paths, their handlers and who may use them. A path is looked up, never interpreted."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ MOST_SEGMENTS: Final = 8
 
 _VARIABLE = re.compile(r"\{(\w+)\}")
 _WITH_SLASHES = "model"
-"""The variable that may have slashes in it wherever it stands: names of models do."""
+"""The variable that may have slashes in it in any position: names of models do."""
 
 USUAL_DIALECT: Final = "chat"
-"""Whose errors and lists are written where nothing tells which a client speaks."""
+"""Whose errors and lists are written where the client's dialect is unknown."""
 
 
 class EndpointRow(Struct, frozen=True, kw_only=True):
     """A row of the table. `dialect` is that of the route, where it has one; errors are written in it.
 
-    `policy` says who may: everybody (`open`), clients with a key, where any is configured (`key`), or administrators
+    `policy` is the access: all clients (`open`), clients with a key, where any is configured (`key`), or administrators
     (`admin`; where there are none, that is as `key`). `view` needs the role admin or viewer, `manage` the role admin;
-    no key is needed for them where none of any kind is configured. `once` says that an idempotency key is heeded,
+    no key is needed for them where none of any kind is configured. `once`: an idempotency key has an effect,
     `form` that what is posted is a form with files and no JSON, `raw` that it is bytes of any type, `generates` that a
     model answers, `upgrade` that the connection may become a WebSocket. A `marked` row is for clients with a mark of
     its dialect; for others the path has a row of another.
@@ -69,7 +69,7 @@ class Routes:
     """Finds the rows of a path: the path as it stands there, with a slash at its end, or without the version.
 
     A path of a row may be a template: `{id}` stands for one segment, at the end for all that follows. Of several that
-    fit, the one with the longest text of its own counts. Behind the beginnings of `mirrors`, their rows are served too.
+    fit, the one with the longest text of its own counts. Under the prefixes of `mirrors`, their rows are served too.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Routes:
     def nearest(self, path: str) -> Dialect | None:
         """Return the dialect whose paths begin as `path` does, at which nothing is served; `None` for several, or none.
 
-        The longest beginning counts, by whole segments: `/api/x` is Ollama's, `/v1/x` could be anybody's.
+        The longest beginning counts, by whole segments: `/api/x` is Ollama's, `/v1/x` could be of any dialect.
         """
         segments = path.split("/", MOST_SEGMENTS)[:MOST_SEGMENTS]
         for end in range(len(segments), 1, -1):
@@ -109,7 +109,7 @@ class Routes:
     def find(self, path: str) -> EndpointMatch:
         """Return what is served at `path`; no rows if there is no such path.
 
-        `path` is as it came, escapes and all: `/v1//models` and `/v1/%2e%2e/health` are paths that nobody serves.
+        `path` is as it came, escapes and all: `/v1//models` and `/v1/%2e%2e/health` are paths that are not served.
         """
         for candidate in (path, path.removesuffix("/")):
             for spelled in (candidate, VERSION + candidate):

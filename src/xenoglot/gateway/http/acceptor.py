@@ -1,4 +1,4 @@
-"""Takes connections from a listening socket, as long as there is room for them and for their descriptors."""
+"""Takes connections from a listening socket, while connection slots and file descriptors are free."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ SILENCE_SECONDS: Final = 60.0
 """How long the same is not logged again."""
 
 SCARCE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-"""What `accept` says where a descriptor, or memory, is wanting."""
+"""Errors of `accept` when descriptors or memory are exhausted."""
 
 _NOBODY: Final = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR, errno.ECONNABORTED, errno.EPROTO}
-"""What `accept` says where the one who came is gone."""
+"""Errors of `accept` when the peer has disconnected already."""
 
 _logger = logging.getLogger("xenoglot.gateway")
 
@@ -64,8 +64,8 @@ class AcceptorHost(ConnectionHost, Protocol):
 class Acceptor:
     """Lets clients of one listening socket in.
 
-    The loops' own way would be to close whom there is no descriptor for (uvloop), or to complain with a trace
-    (asyncio). Here a batch of the connections that have been idle longest is evicted, and accepting goes on at once;
+    By default a loop closes connections that it has no descriptor for (uvloop), or logs a trace
+    (asyncio). Here a batch of the connections that have been idle longest is evicted, and accepting continues at once;
     it pauses only where none is idle.
     """
 
@@ -85,14 +85,14 @@ class Acceptor:
         self._loop.add_reader(self._listener.fileno(), self._ready)
 
     def stop(self) -> None:
-        """Let nobody in any more; who has come stays."""
+        """Accept no more connections; accepted ones stay."""
         self._hold()
         if self._open:
             self._open = False
             self._listener.close()
 
     def room(self) -> None:
-        """Go on if it was for want of room that nobody was let in."""
+        """Resume accepting if it was paused because no slot was free."""
         if self._open and self._timer is None:
             self._loop.add_reader(self._listener.fileno(), self._ready)
 

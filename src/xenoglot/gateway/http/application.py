@@ -21,7 +21,7 @@ class BodyTooLargeError(XenoglotError):
 
 
 class InvalidBodyError(XenoglotError):
-    """The request's body is malformed, or does not come in time; `status` is how HTTP says that."""
+    """The request's body is malformed, or does not come in time; `status` is the HTTP status for that."""
 
     def __init__(self, problem: str, status: int) -> None:
         super().__init__(problem)
@@ -29,7 +29,7 @@ class InvalidBodyError(XenoglotError):
 
 
 class ClientDisconnectedError(XenoglotError):
-    """The client closed its connection; whoever is at work for it should stop."""
+    """The client closed its connection; work for it should stop."""
 
 
 @runtime_checkable
@@ -37,12 +37,12 @@ class StreamedBody(Protocol):
     """An exchange whose body can be taken piece by piece."""
 
     def pieces(self, limit: int) -> AsyncGenerator[bytes]:
-        """Yield the body as it comes, in place of `read_body`; while nobody takes it, no more is read.
+        """Yield the body as it comes, in place of `read_body`; while it is not consumed, no more is read.
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
             BodyBrokenError: it is malformed, or comes too slowly.
-            ClientGoneError: the client left before it was complete.
+            ClientDisconnectedError: the client disconnected before it was complete.
         """
         ...
 
@@ -72,21 +72,21 @@ class Exchange(Protocol):
     peer: str
     """The address of who is connected, without the port; empty where there is none, as at a unix socket."""
     reads_behind_upgrade: bool
-    """Whether a body can be read behind the proposal of another protocol (`upgrade`)."""
+    """Whether a body can be read after the proposal of another protocol (`upgrade`)."""
     variables: Mapping[str, str]
-    """What stands in the path where the route's template has braces, escapes and all; the route table says it."""
+    """The path's values for the braces in the route's template, escapes included; the route table sets them."""
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header `name` (lower case)."""
         ...
 
     async def read_body(self, limit: int) -> bytes:
-        """Return the whole body, the same again however often it is asked for.
+        """Return the whole body, the same again however often it is read.
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
             BodyBrokenError: it is malformed, or comes too slowly.
-            ClientGoneError: the client left before it was complete.
+            ClientDisconnectedError: the client disconnected before it was complete.
         """
         ...
 
@@ -202,7 +202,7 @@ class UpgradableExchange(Protocol):
 class HeadState(Struct):
     """What an application has found out from a request's head.
 
-    A server may keep one beside a head, and pass it with each request that has the same. `entry` is the application's.
+    A server may store one with a head, and pass it with each request that has the same. `entry` is the application's.
     """
 
     entry: object = None
@@ -224,7 +224,7 @@ class PushHandler(Protocol):
         ...
 
     def stop(self) -> None:
-        """Abort, and tell the client."""
+        """Abort, and report it to the client."""
         ...
 
 
@@ -270,15 +270,15 @@ class PushExchange(Exchange, Protocol):
         ...
 
     def served(self) -> None:
-        """The response is complete, or aborted: the connection may go on."""
+        """The response is complete, or aborted: the connection may continue."""
         ...
 
 
 class Application(Protocol):
-    """The program behind an HTTP server."""
+    """The program that an HTTP server calls."""
 
     draining: bool
-    """Whether no new requests are admitted; those under way are completed."""
+    """Whether no new requests are admitted; those in progress are completed."""
 
     @property
     def connections(self) -> ConnectionSettings:
@@ -298,7 +298,7 @@ class Application(Protocol):
         ...
 
     def refuse(self, exchange: Exchange, refused: InvalidHeadError) -> Awaitable[None]:
-        """Answer bytes that are no valid request, or a request for which there is no room."""
+        """Answer bytes that are no valid request, or a request that exceeds the connection limit."""
         ...
 
     def take_up(self) -> None:
@@ -310,7 +310,7 @@ class Application(Protocol):
         ...
 
     def stop_now(self) -> None:
-        """Abort what is under way, and tell the clients."""
+        """Abort requests in progress, and report it to the clients."""
         ...
 
     def abandon(self) -> None:
@@ -322,5 +322,5 @@ class Application(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Release everything: nothing is under way."""
+        """Release everything: no request is in progress."""
         ...

@@ -1,12 +1,12 @@
 """One client's connection to our own HTTP/1.1 server: bytes in, one request at a time, bytes out.
 
 Theory of operation. The loop calls, nothing here waits: a read is parsed where it arrives, and only the request that
-comes of it gets a task. Requests behind it stay bytes until it is answered; of those, and of a body that nobody asks
-for, so much is taken and no more is read. The head of a response leaves with the first piece of its body, each further
+comes of it gets a task. Requests after it stay bytes until it is answered; bytes of those, and of a body that is not
+consumed, are read up to a limit. The head of a response leaves with the first piece of its body, each further
 piece in a write of its own. While the client takes less than it is sent, `write` waits. Deadlines are numbers that the
 server's sweep compares with its clock, so that a request starts no timers.
 
-A client that closes its sending side is taken to have left: of all that can be seen from here it is the same. What can
+A client that closes its sending side counts as disconnected: from here both look the same. What can
 be answered without waiting still is.
 """
 
@@ -170,7 +170,7 @@ class ClientConnection(WriteSide):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  whyever
-        """asyncio: the socket is closed, by whomever."""
+        """asyncio: the socket is closed, by either side."""
         self._lost = True
         self.due = inf
         self._out.clear()
@@ -189,7 +189,7 @@ class ClientConnection(WriteSide):
         self.due = self._clock() + self.server.bounds.stall_seconds
 
     def resume_writing(self) -> None:
-        """asyncio: there is room again."""
+        """asyncio: the write buffer has space again."""
         self.paused = False
         if not self._leaving:
             self.due = inf
@@ -222,7 +222,7 @@ class ClientConnection(WriteSide):
         self.server.forget(self)
 
     def look(self, now: float) -> None:
-        """See what has become of what was due, and of a client that cannot be heard."""
+        """Check deadlines that are due, and whether a client that is not being read has disconnected."""
         if self.muffled and self._hung_up():
             self.drop()
         elif now < self.due:
@@ -243,7 +243,7 @@ class ClientConnection(WriteSide):
         return self._evicted
 
     def hurry(self) -> None:
-        """Have a task wait for what is still to come of a request, so that somebody can be told to stop."""
+        """Have a task wait for the rest of a request, so that the task can be cancelled."""
         if self._exchange is not None and self._awaits:
             self._start(self._exchange)
 
@@ -322,7 +322,7 @@ class ClientConnection(WriteSide):
         self._seen = len(self._buffer)
 
     def _begin(self, head: RequestHead, rest: bytes, seen: HeadState | None) -> None:
-        """Have a request served; `rest` came behind its head."""
+        """Have a request served; `rest` came after its head."""
         if self._overflow and self.server.admit(self):
             self._overflow = False
         if self._overflow and head.path not in HEALTH:
@@ -371,7 +371,7 @@ class ClientConnection(WriteSide):
             self.served(exchange)
 
     def served(self, exchange: ConnectionExchange) -> None:
-        """Go on, the request being answered, or given up."""
+        """Continue after the request was answered or given up."""
         self._exchange = None
         if not exchange.body.done:
             self.server.received(self)
@@ -399,7 +399,7 @@ class ClientConnection(WriteSide):
         successor.begin(self.transport, bytes(self._buffer), reads=self._reads)
 
     def _go_on(self) -> None:
-        """Go on to the request that came behind the last, or wait for one."""
+        """Continue with the next request, or wait for one."""
         if not self._buffer:
             self._rest()
             if not self._reads:

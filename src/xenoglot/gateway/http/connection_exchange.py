@@ -72,7 +72,7 @@ class ExchangeConnection(Protocol):
         ...
 
     def served(self, exchange: ConnectionExchange) -> None:
-        """Go on: the response is complete, or aborted."""
+        """Continue: the response is complete, or aborted."""
         ...
 
     def become(self, limit: int, session: Callable[[MessageSocket], Awaitable[None]]) -> None:
@@ -131,13 +131,13 @@ class ConnectionExchange:
         self.over = False
         """Whether the response is complete, or broken off."""
         self.begun = False
-        """Whether somebody is at work on it."""
+        """Whether a handler works on it."""
         self.size = 0
         """Bytes of the body that have come."""
         self.gone = False
-        """Whether the client has left."""
+        """Whether the client has disconnected."""
         self.passage: PushHandler | None = None
-        """Who serves it without a task."""
+        """The handler that serves it without a task."""
         self._head = head
         self._waits = head.waits
         self._connection = connection
@@ -165,7 +165,7 @@ class ConnectionExchange:
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
             BodyBrokenError: it is malformed, or comes too slowly.
-            ClientGoneError: the client left before it was complete.
+            ClientDisconnectedError: the client disconnected before it was complete.
         """
         self._limit = limit
         if self.size > HIGH_WATER:
@@ -184,7 +184,7 @@ class ConnectionExchange:
         return self._pieces[0]
 
     async def pieces(self, limit: int) -> AsyncGenerator[bytes]:
-        """Yield the body as it comes; what nobody takes stays in the network.
+        """Yield the body as it comes; what is not consumed stays in the network.
 
         Raises:
             BodyTooLargeError: as above. `InvalidBodyError` and `ClientDisconnectedError` alike.
@@ -231,7 +231,7 @@ class ConnectionExchange:
     # The same without waiting, for who serves without a task (`gateway.relay.push_driver`).
 
     def expect(self, limit: int) -> None:
-        """Take a body of at most `limit` bytes, although nobody has asked for it yet."""
+        """Take a body of at most `limit` bytes, although it is not consumed yet."""
         self._limit = limit
         if self.size > HIGH_WATER:
             self._connection.regulate()
@@ -296,7 +296,7 @@ class ConnectionExchange:
         self._connection.have_served(self, work)
 
     def served(self) -> None:
-        """Have the connection go on: the response is complete, or broken off."""
+        """Let the connection continue: the response is complete, or broken off."""
         self._connection.served(self)
 
     def abort(self) -> None:
@@ -312,7 +312,7 @@ class ConnectionExchange:
         self.body = WHOLE
 
     def feed(self, data: bytes) -> None:
-        """Take what has been read behind the head."""
+        """Take the bytes read after the head."""
         piece = self.body.feed(data)
         if piece and self._problem is None and not self.over:
             self.size += len(piece)
@@ -326,7 +326,7 @@ class ConnectionExchange:
             self._wake()
 
     def fail(self, problem: Exception) -> None:
-        """Note why there will be no (more) body; whoever waits for it is told."""
+        """Note why there will be no (more) body, and raise that where the body is awaited."""
         if self._problem is None and not self.body.done:
             self.close = True
             self._problem = problem
@@ -334,7 +334,7 @@ class ConnectionExchange:
             self._wake()
 
     def leave(self) -> None:
-        """Note that the client is gone."""
+        """Note that the client disconnected."""
         self.over = self.gone = True
         self._problem = ClientDisconnectedError("the client disconnected before its request was complete")
         self._pieces.clear()
@@ -342,7 +342,7 @@ class ConnectionExchange:
 
     @property
     def brimming(self) -> bool:
-        """Whether as much of the body has come as is kept for somebody who has not asked for it, or not taken it."""
+        """Whether as much of the body has come as is buffered before it is consumed."""
         if self._flows:
             return sum(map(len, self._pieces)) > HIGH_WATER and not self.over
         return self._limit is None and self.size > HIGH_WATER and not self.over

@@ -1,8 +1,8 @@
 """The next head on a connection, which mostly repeats the last but for the length of its body. Pure.
 
 Theory of operation. A client sends one head again and again, and only the digits of `content-length` change. So the
-last head is kept as the bytes before these digits and those behind. What begins with the one, has nothing but digits
-then, and goes on with the other, is that head with another length: it would be read so, and need not be read again.
+last head is kept as the bytes before these digits and those after. A head that begins with the first, has only digits
+then, and continues with the second, is that head with another length: it would be parsed so, and need not be parsed.
 Two comparisons take the place of some hundred steps.
 """
 
@@ -68,7 +68,7 @@ class HeadCache:
 
 @shortcut("heads")
 def is_cacheable(data: bytes, head: RequestHead) -> bool:
-    """Whether the head in `data` is one to keep: it is not too long, and its length tells nothing but a length."""
+    """Whether the head in `data` is one to keep: it is not too long, and its length is nothing but a length."""
     return len(data) <= LONGEST and not head.waits
 
 

@@ -1,4 +1,4 @@
-"""Our own HTTP/1.1 server: the connections of one event loop, their deadlines, and the application behind them."""
+"""Our own HTTP/1.1 server: the connections of one event loop, their deadlines, and the application that they call."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class HTTPServer(Generic[Application_]):
         """Those that serve a request, clients that are gone included."""
         self.draining = False
         self.date = ""
-        """The line of the response's head that says when it was made (RFC 9110 section 6.6.1)."""
+        """The line of the response's head with the time when it was made (RFC 9110 section 6.6.1)."""
         self.loop: asyncio.AbstractEventLoop
         self.gathers = False
         """Whether the writes of a turn of the loop are made together at its end, so that their readers wake up once."""
@@ -108,7 +108,7 @@ class HTTPServer(Generic[Application_]):
         return text
 
     def stop_accepting(self) -> None:
-        """Let nobody in any more, and let go whoever waits without a request; the next response ends each other."""
+        """Accept no more connections, and close idle ones; the others close after their next response."""
         self.draining = self.application.draining = True
         self.application.begin_nothing()
         for acceptor in self._acceptors:
@@ -118,7 +118,7 @@ class HTTPServer(Generic[Application_]):
         self._stopping = self.loop.call_later(SLOW_SECONDS, self._stop_waiting)
 
     def stop_now(self) -> None:
-        """Break off what is being answered; whoever has not even a head of a request by now will not be heard."""
+        """Abort responses in progress; a connection without a complete request head is closed."""
         for connection in tuple(self._waiting):
             connection.drop()
         for connection in tuple(self.connections):
@@ -203,7 +203,7 @@ class HTTPServer(Generic[Application_]):
 
     @property
     def roomy(self) -> bool:
-        """Whether one more may come, if only to be told to come again."""
+        """Whether one more connection may be accepted, if only to be answered 503."""
         return len(self.connections) < self.bounds.most + OVERFLOW
 
     def make_room(self) -> None:
@@ -212,7 +212,7 @@ class HTTPServer(Generic[Application_]):
             self.drop_oldest()
 
     def admit(self, connection: ClientConnection) -> bool:
-        """Return whether one that came beyond the most may be served: there is room by now, or an idle one makes it."""
+        """Return whether a connection beyond the limit may be served: a slot is free, or an idle one is closed."""
         self.busy(connection)
         return len(self.connections) <= self.bounds.most or self.drop_oldest()
 
@@ -290,7 +290,7 @@ class HTTPServer(Generic[Application_]):
 
 
 def http_date(now: float) -> str:
-    """Return the moment `now` (Unix seconds) as headers have it, in English wherever it is (RFC 9110 section 5.6.7)."""
+    """Return the moment `now` (Unix seconds) as headers have it, always in English (RFC 9110 section 5.6.7)."""
     at = time.gmtime(now)
     clock = time.strftime("%H:%M:%S", at)
     return f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year:04} {clock} GMT"

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 HIGH_WATER: Final = 64 * 1024
-"""Bytes of a body that nobody has asked for yet, or of requests behind the one being served, before reading stops."""
+"""Bytes of a body that is not consumed yet, or of requests after the one being served, before reading stops."""
 
 LINGER_BYTES: Final = 64 * 1024 * 1024
 LINGER_SECONDS: Final = 2.0
-"""How much of a body that nobody wants is still read, so that its sender gets to see why."""
+"""How much of an unwanted body is still read, so that its sender receives the error."""
 
 SLOW_SECONDS: Final = 1.0
 SLOW_BYTES: Final = 16 * 1024
 """A body is slow that has not brought so many bytes for so long. It goes where places run out, or the gateway stops."""
 
 OVERFLOW: Final = 64
-"""Connections beyond the most that are still taken, to be told to come again, or that we are alive."""
+"""Connections beyond the most that are still accepted, to be answered 503 or a health check."""
 
 
 PROGRESS_BYTES: Final = 1024
 """What a slow client must take in `stall_seconds`."""
 
 LINGER_NOT: Final = struct.pack("ii", 1, 0)
-"""The option by which a socket that is closed says that it breaks off."""
+"""The socket option that makes `close` send a reset."""
 
 
 class WriteSideHost(Protocol):
@@ -61,7 +61,7 @@ class WriteSide(asyncio.Protocol):
         self.paused = False
         """Whether the client takes less than it is sent."""
         self.unframed = False
-        """Whether a response is under way that only the end of the connection ends (HTTP/1.0)."""
+        """Whether a response is in progress that only the end of the connection ends (HTTP/1.0)."""
         self.due = inf
         """When to look at it next, by the loop's clock."""
         self._out: list[bytes] = []
@@ -119,7 +119,7 @@ class WriteSide(asyncio.Protocol):
                 self.transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def regulate(self) -> None:
-        """Read on, or do not; whoever reads knows which."""
+        """Resume or pause reading; the class that reads decides."""
         raise NotImplementedError
 
     def forget(self) -> None:
@@ -137,7 +137,7 @@ class WriteSide(asyncio.Protocol):
         self.transport.close()
 
     def drop(self) -> None:
-        """Close now, whatever is unwritten; so that nobody takes what was sent for the whole."""
+        """Close now, whatever is unwritten, so that the client does not take what was sent for the whole."""
         self.forget()
         if not self._connected:
             return

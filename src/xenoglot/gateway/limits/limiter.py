@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["Lease", "Limiter", "MemoryLimiter", "Scope", "Window"]
 
 SHORTEST_TIMER = 0.001
-"""Seconds; event loops count no shorter time, and would be asked again and again."""
+"""Seconds; event loops count no shorter time, and would fire again and again."""
 
 
 class Lease(Protocol):
-    """What a request holds while it is under way. It is given back once, however often that is said."""
+    """What a request holds while it is in progress. It is released once, however often `leave` is called."""
 
     async def leave(self, used: int | None, *, asked: bool = True) -> None:
-        """Give it back: `used` tokens were used, `None` if nobody knows; `asked` is false if nothing was ever sent."""
+        """Give it back: `used` tokens were used, `None` if unknown; `asked` is false if nothing was ever sent."""
         ...
 
     def drop(self, used: int | None = None, *, asked: bool = True) -> None:
@@ -52,17 +52,17 @@ class Limiter(Protocol):
         The wait is at most `patience` seconds, and at most the shortest `queue_seconds`. `tokens` are reserved.
 
         Raises:
-            FailureError: `rate_limit` where a window is full, `overloaded` where too many are under way, both with
+            FailureError: `rate_limit` where a window is full, `overloaded` where too many are in progress, both with
                 `retry_after`; `invalid_request` with the code `limit_exceeded` where no wait would help.
         """
         ...
 
     def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:
-        """Let a request in if that can be decided now; `None`, and nothing happened, where `enter` has to be asked."""
+        """Let a request in if that can be decided now; `None`, and nothing happened, where `enter` has to be called."""
         ...
 
     def measures(self) -> LimiterMetrics:
-        """Return what it has to tell."""
+        """Return its metrics."""
         ...
 
     async def aclose(self) -> None:
@@ -136,20 +136,20 @@ class MemoryLimiter:
         return MemoryLease(self, taken)
 
     def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:  # noqa: ARG002  turns are
-        """Let a request in if there is room, and nobody waits for it: see `Limiter`."""
+        """Admit a request if the limits allow it and no other waits: see `Limiter`."""
         if not scopes:
             return UNLIMITED
         taken = self._room.try_acquire(scopes, tokens, self.clock())
         return None if taken is None else MemoryLease(self, taken)
 
     def applicant(self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None) -> QueueEntry:
-        """Return somebody who wants in, from now on."""
+        """Return a new queue entry, which waits from now on."""
         waits = [scope.queue_seconds for scope in scopes]
         seconds = min(waits if patience is None else [*waits, patience])
         return QueueEntry(scopes=tuple(scopes), owner=owner, tokens=tokens, deadline=self.clock() + seconds)
 
     async def admit(self, one: QueueEntry) -> ScopeReservation:
-        """Let somebody in.
+        """Admit a queue entry.
 
         Raises:
             FailureError: it is refused.
@@ -158,7 +158,7 @@ class MemoryLimiter:
         return await self._decided(one)
 
     async def admit_again(self, one: QueueEntry, lacks: Sequence[Shortage]) -> ScopeReservation:
-        """Let somebody in who was in, and for whom there is no room elsewhere.
+        """Admit an entry again that was admitted here and rejected by a shared limit.
 
         Raises:
             FailureError: it is refused.
@@ -178,7 +178,7 @@ class MemoryLimiter:
         return LimiterMetrics(waiting, self._refused)
 
     async def aclose(self) -> None:
-        """Call nobody any more."""
+        """Wake no entry any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -217,7 +217,7 @@ class MemoryLimiter:
             self._arm()
 
     def _arm(self) -> None:
-        """Have somebody look when the next window opens."""
+        """Set the timer for the time when the next window opens."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -272,8 +272,8 @@ class Scopes:
 def expected_tokens(request: Request, prompt: int, output: int = OUTPUT_TOKENS) -> int:
     """Return what a request is expected to cost before it is answered, so much being reserved for it.
 
-    That is the prompt, and for each answer the most that it may have, as far as the request says; else `output`. It
-    rather is too much than too little: what is not used comes back when the answer is over.
+    That is the prompt, and for each answer the most that it may have, as far as the request specifies it; else
+    `output`. It rather is too much than too little: what is not used comes back when the answer is over.
     """
     sampling = request.sampling
     most = output if sampling.max_tokens is None else sampling.max_tokens

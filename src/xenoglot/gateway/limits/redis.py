@@ -1,10 +1,10 @@
 """Limits that many gateways share, exact by a server of the Redis kind (Valkey, Redis). Needs the extra `redis`.
 
 Theory of operation. A request passes the limits of this process first, where it waits for its turn among those of this
-process; then the server decides. If it has no room, the request gives back what it held here and stands where it stood,
-and the scopes that lack room are shut here until there may be some. What the server grants is noted here, too: so when
-the server is lost, the limits of this process go on at once, and know what this process used. That is told in one line,
-as is the server's return. No request fails since the server does.
+process; then the server decides. If a limit is reached there, the request gives back what it held here and stands where
+it stood, and the scopes that are full are shut here until they may have capacity. What the server grants is noted here,
+too: so when the server is lost, the limits of this process apply at once, and know what this process used. One log line
+reports that, as is the server's return. No request fails since the server does.
 
 A place is leased, and the lease renewed while it is held: the places of a gateway that was killed come back.
 """
@@ -41,10 +41,10 @@ CONNECTIONS = 8
 LEASE_SECONDS = 30.0
 RETRY_SECONDS = 1.0
 POLL_SECONDS = 0.05
-"""How often to look whether another gateway has made room; it does not tell."""
+"""How often to check whether another gateway has released capacity; it sends no notice."""
 
 MOST_OWED = 10_000
-"""Leases that a lost server is told of when it is back; those beyond lapse."""
+"""Leases that are reported to a lost server when it is back; those beyond lapse."""
 
 BATCH = 500
 
@@ -138,7 +138,7 @@ class RedisLimiter:
         return lease
 
     def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:  # noqa: ARG002  as above
-        """Let in what nothing limits; for all else the server has to be asked."""
+        """Let in what nothing limits; all else needs the server."""
         return None if scopes else UNLIMITED
 
     def give_back(self, lease: RedisLease, used: int | None, *, asked: bool) -> asyncio.Task[None] | None:
@@ -159,7 +159,7 @@ class RedisLimiter:
         return self._local.measures()
 
     async def aclose(self) -> None:
-        """Tell the server what it was not told yet, and let go of it."""
+        """Send the server what it does not know yet, and disconnect."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         lasting = [task for task in (self._returning, self._renewing) if task is not None]
@@ -186,7 +186,7 @@ class RedisLimiter:
         return script.read_shortages(answer, one, self._local.clock(), POLL_SECONDS)
 
     def _granted_in_vain(self, lease: RedisLease, asking: asyncio.Task[list[Any]]) -> None:
-        """Have the server take back what it granted to somebody who had gone."""
+        """Have the server take back what it granted to a request that was cancelled."""
         try:
             answer = asking.result()
         except asyncio.CancelledError:
@@ -209,7 +209,7 @@ class RedisLimiter:
             self._lose(error)
 
     def _owe(self, name: str, asked: LimitRequest) -> None:
-        """Note a place that the server is to be told of when it is back."""
+        """Note a place to report to the server when it is back."""
         if asked.place_keys:
             self._owed.append((name, asked))
 
@@ -225,7 +225,7 @@ class RedisLimiter:
                 self._lose(error)
 
     async def _vouch(self) -> None:
-        """Tell the server of all places that are held, in portions."""
+        """Report all places that are held to the server, in portions."""
         held = [(key, lease.name) for lease in self._leases.values() for key in lease.asked.place_keys]
         for start in range(0, len(held), BATCH):
             still = [(key, name) for key, name in held[start : start + BATCH] if name in self._leases]
@@ -236,7 +236,7 @@ class RedisLimiter:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Tell the server of all places that are not held any more; what was reserved with them stands."""
+        """Report all places that are not held any more to the server; what was reserved with them stands."""
         while self._owed:
             name, asked = self._owed[0]
             await self._server.leave(asked.leave(name, self._server_clock(), 0, ()))
@@ -251,7 +251,7 @@ class RedisLimiter:
             self._returning = asyncio.get_running_loop().create_task(self._return())
 
     async def _return(self) -> None:
-        """Try again, from time to time, until the server is back and knows what it must."""
+        """Retry, at intervals, until the server is back and knows what it must."""
         while self._is_lost:
             await asyncio.sleep(self._retry_seconds)
             try:
@@ -309,7 +309,7 @@ class RedisClient:
         await self._patience.within(self._renew(list(said[0]), [said[1]]))
 
     async def ping(self) -> None:
-        """See whether it is there."""
+        """Check whether it answers."""
         await self._patience.within(self._ping())
 
     async def _ping(self) -> None:

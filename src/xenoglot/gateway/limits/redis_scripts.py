@@ -1,4 +1,4 @@
-"""What a server of the Redis kind is asked: the scripts, and how scopes are written for them. Pure.
+"""Scripts for a Redis-compatible server, and the form of scopes in them. Pure.
 
 A script runs alone on the server, so all scopes of a request are decided at once, by the server's clock. Kept for each
 window are a sorted set (when each use was) and a hash (how much each was, and their sum in `used`); for each scope with
@@ -145,7 +145,7 @@ end
 return 1
 """
 )
-"""Has leases last longer; those that lapsed, or that the server never heard of, are there again."""
+"""Has leases last longer; those that lapsed, or that the server never had, are added again."""
 
 
 class WindowRequest(Struct, frozen=True):
@@ -237,7 +237,7 @@ def renew(leases: Sequence[tuple[str, str]], now: int, lasts: int) -> tuple[Sequ
 
 
 def read_shortages(answer: Sequence[Any], one: QueueEntry, now: float, poll: float) -> list[Shortage]:
-    """Return what `ENTER` says is missing; `now` is ours. After `poll` seconds others may have given back something."""
+    """Return what `ENTER` reports as missing; `now` is ours. After `poll` seconds others may have released some."""
     found: dict[int, Shortage] = {}
     for index, why, wait in zip(answer[::3], answer[1::3], answer[2::3], strict=True):
         scope, until = one.scopes[int(index)], now + int(wait) / MICROSECONDS
@@ -253,7 +253,7 @@ def read_shortages(answer: Sequence[Any], one: QueueEntry, now: float, poll: flo
 
 
 def _worse(lack: Shortage, other: Shortage | None) -> Shortage:
-    """Return the one that lasts longer; that of a window tells more than that of places, and surely comes to an end."""
+    """Return the one that lasts longer; that of a window is more precise than that of places, and surely ends."""
     if other is None or other.reason == "places":
         return lack
     return other if lack.reason == "places" or (other.ends_at, other.tokens) >= (lack.ends_at, lack.tokens) else lack

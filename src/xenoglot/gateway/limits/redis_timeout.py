@@ -1,4 +1,4 @@
-"""How long the server of the limits may be silent: told apart from a machine that is too busy to hear it."""
+"""Timeout for the server of the limits that does not count the time in which this process is too busy to read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PERIODS: Final = 2
 """Silent periods, one after another, before the server is lost. A single one can be a pause of either process."""
 
 TURNS: Final = 8
-"""Turns of the event loop in which an answer that has arrived already is read, and handed on to whoever waits."""
+"""Turns of the event loop in which an answer that has arrived already is read, and handed to its waiter."""
 
 
 class SilenceTimeout:
-    """Waits for answers; the server is silent while nobody gets one for `seconds`.
+    """Waits for answers; the server is silent while no answer arrives for `seconds`.
 
     A timer fires whenever the process runs again, and before what has arrived meanwhile is read: so after it fires,
     the loop turns a few times more. Questions that wait for a connection are not late while others are answered.
@@ -33,7 +33,7 @@ class SilenceTimeout:
         """Return the answer to `question`.
 
         Raises:
-            TimeoutError: nothing was heard for `PERIODS` times `seconds`.
+            TimeoutError: nothing arrived for `PERIODS` times `seconds`.
         """
         asking = asyncio.get_running_loop().create_task(question)
         try:
@@ -55,7 +55,7 @@ class SilenceTimeout:
 
 
 async def _turn(asking: asyncio.Task[Any]) -> None:
-    """Let the loop read what is there."""
+    """Let the loop read what has arrived."""
     for _ in range(TURNS):
         if asking.done():
             return

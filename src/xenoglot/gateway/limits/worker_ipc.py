@@ -1,9 +1,9 @@
 """Limits that the workers of one machine share: the parent process keeps them, the workers ask it over a unix socket.
 
 A frame is its length in four bytes, big-endian, and a message in MessagePack. A worker asks to come in under a number
-of its own and hears whether it did; it leaves, or wants in no more, without an answer. When the connection ends,
-whatever it held is given back: so a worker that dies leaves nothing behind. A worker that cannot reach the parent
-limits alone, says so in its log, and tries again from time to time.
+of its own and receives the answer; it leaves, or wants in no more, without an answer. When the connection ends,
+whatever it held is released: so a worker that dies holds nothing. A worker that cannot reach the parent
+limits alone, logs that, and retries at intervals.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class _Link:
     async def enter(
         self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None
     ) -> SharedLease | None:
-        """Ask to come in; nobody can tell where the parent is lost, which gives `None`."""
+        """Request admission; `None` if the parent is lost."""
         self._number = number = self._number + 1
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         self._held.add(number)
@@ -289,7 +289,7 @@ class SharedLimiter:
         return await self._alone.enter(scopes, owner=owner, tokens=tokens, patience=patience)
 
     def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:  # noqa: ARG002  as above
-        """Let in what nothing limits; all else the parent has to be asked for."""
+        """Let in what nothing limits; all else needs the parent."""
         return None if scopes else UNLIMITED
 
     def measures(self) -> LimiterMetrics:

@@ -1,7 +1,7 @@
 """Fetches images by URL, for upstreams that do not (off by default): allowed URLs and addresses (R21, S12).
 
-The URL is read by the parser of the transport that opens it, and by no other: what is checked is what is asked. A name
-says nothing of where it leads, so its addresses are checked, all of them, and the connection is made to one of those.
+The URL is read by the parser of the transport that opens it, and by no other: what is checked is what is opened. A name
+does not show where it leads, so its addresses are checked, all of them, and the connection is made to one of those.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ _SIGNATURES: Final = (
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
 )
-"""How the four kinds of pictures begin that models take (https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern)."""
+"""Signatures of the four image types of models (https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern)."""
 
 
 class BlockedError(Exception):
-    """The URL is not to be opened; the text says why, without any of it."""
+    """The URL is not to be opened; the text is the reason, without any of the URL."""
 
 
 def checked(url: str, ports: Collection[int]) -> RequestURL:
     """Return where `url` leads, in the parts that the transport asks for.
 
     Raises:
-        BlockedError: it is not to be opened, wherever its host is.
+        BlockedError: it is not to be opened, whatever its host is.
     """
     if len(url) > LONGEST_URL:
         raise BlockedError("it is too long")
@@ -87,7 +87,7 @@ def onward(url: str, location: str) -> str:
     """Return where a redirect from `url` (checked) leads: another URL, or another path of the same host.
 
     Raises:
-        BlockedError: it says so in another way, which two readers may read in two ways.
+        BlockedError: it is written in another form, which two parsers may read in two ways.
     """
     if location.startswith("/") and not location.startswith("//"):
         scheme, _, rest = url.partition("://")
@@ -113,7 +113,7 @@ def is_public(address: str) -> bool:
 
 
 def kind_of(data: bytes) -> str | None:
-    """Return the media type of a picture by how it begins; `None` if it is none that models take."""
+    """Return the media type of an image by its signature; `None` if it is none that models take."""
     return next((media_type for signature, media_type in _SIGNATURES if signature.match(data)), None)
 
 
@@ -121,11 +121,11 @@ OK: Final = 200
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS: Final = 3
 HEADERS: Final = [("accept", "image/png, image/jpeg, image/gif, image/webp"), ("user-agent", "xenoglot")]
-"""All that the other side is told: nothing of who asks, and no key."""
+"""All headers that the server receives: nothing about the client, and no key."""
 
 
 class ImageFetcher:
-    """Fetches pictures. `resolve` gives the addresses of a host, `transport` makes what connects to them."""
+    """Fetches images. `resolve` gives the addresses of a host, `transport` makes what connects to them."""
 
     def __init__(
         self,
@@ -143,11 +143,12 @@ class ImageFetcher:
         )
 
     async def images(self, urls: Sequence[str]) -> dict[str, Inline]:
-        """Return the pictures at `urls`, each fetched once, all of them within the settings' time.
+        """Return the images at `urls`, each fetched once, all of them within the settings' time.
 
         Raises:
-            FailureError: one cannot be had. It says no more of why than the URL itself does: an address that somebody
-                else's answers could be learnt from is one that they can be read from.
+            FailureError: one cannot be had. It shows no more of the reason than the URL itself does: an address that
+            shows
+                    another's answers could also be used to read them.
         """
         wanted = tuple(dict.fromkeys(urls))
         if len(wanted) > self._settings.max_images:
@@ -171,7 +172,7 @@ class ImageFetcher:
             raise _refused(f"the URL of an image is not opened here: {error}") from None
 
     async def _image(self, url: str) -> Inline:
-        """Return one picture, wherever its URL leads on to; each place on the way is checked as the first was."""
+        """Return one image, following redirects; each URL is checked as the first was."""
         for _ in range(MOST_REDIRECTS + 1):
             checked(url, self._settings.ports)
             async with await self._transport.send("GET", url, HEADERS) as reply:

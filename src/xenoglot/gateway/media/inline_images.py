@@ -38,7 +38,7 @@ async def fetching(settings: FetchSettings) -> AsyncGenerator[ImageFetcher | Non
 
 
 def inlined(server: Server, fetcher: ImageFetcher | None) -> Backend:
-    """Return the server with pictures fetched for it; itself where nothing is fetched."""
+    """Return the server with images fetched for it; itself where nothing is fetched."""
     return server if fetcher is None else InlineImageBackend(server, fetcher)
 
 
@@ -51,19 +51,19 @@ class InlineImageBackend:
         self._fetcher = fetcher
 
     async def answer(self, call: Call) -> Answer:
-        """Answer, the pictures at hand.
+        """Answer, with the images fetched.
 
         Raises:
-            FailureError: as the server does, and where a picture cannot be had.
+            FailureError: as the server does, and where an image cannot be fetched.
         """
         return await self._server.answer(await self._inlined(call))
 
     async def count(self, call: Call) -> int | None:
-        """Count, the pictures at hand."""
+        """Count, with the images fetched."""
         return await self._server.count(await self._inlined(call))
 
     def handler(self, operation: AnyOperation) -> OperationHandler | None:
-        """Return the server's handler: operations have no pictures to fetch."""
+        """Return the server's handler: operations have no images to fetch."""
         return self._server.handler(operation)
 
     async def models(self) -> Sequence[ModelInfo]:
@@ -71,7 +71,7 @@ class InlineImageBackend:
         return await self._server.models()
 
     async def aclose(self) -> None:
-        """Let go of nothing: the fetcher belongs to whoever made it."""
+        """Let go of nothing: the fetcher belongs to its maker."""
         await self._server.aclose()
 
     async def _inlined(self, call: Call) -> Call:

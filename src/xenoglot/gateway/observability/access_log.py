@@ -1,9 +1,9 @@
 """The access log: one line of JSON for each request, those of one turn of the event loop in one write.
 
 Theory of operation. What `logging` does for a line (an object, a walk over frames, locks, a write of its own) costs as
-much as all the rest of a small request here. So where nobody but our own handler listens to the access log, lines are
+much as all the rest of a small request here. So where only our own handler listens to the access log, lines are
 put into that directly, and leave together when the turn of the loop is over, in the order of all that it writes. Where
-anybody else listens, or anything of ours was changed, each line goes through `logging` as every other does.
+another handler listens, or our logging was changed, each line goes through `logging` as every other does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ACCESS = logging.getLogger(REQUESTS)
 """One line per request, at level INFO, the message being a JSON object."""
 
 OURS = logging.getLogger("xenoglot")
-"""Where our handler is, unless the logging of the process is configured by somebody else."""
+"""Where our handler is, unless the process configures its logging itself."""
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
@@ -62,7 +62,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
             loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Write what was put here. A log that cannot be written costs nobody an answer."""
+        """Write what was put here. A log that cannot be written fails no request."""
         self._due = None  # first: what another thread puts here from now on has itself written
         lines: list[bytes] = []
         try:
@@ -84,7 +84,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
         super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, behind the lines that came before it."""
+        """Write a record, after the lines that came before it."""
         self.flush()
         super().emit(record)
 
@@ -98,7 +98,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
 
 
 def listener() -> LineHandler | None:
-    """Return our handler, where nobody else listens to the access log and it does so in no other way than ours."""
+    """Return our handler, where no other handler listens to the access log and its settings are ours."""
     handlers = OURS.handlers
     handler = handlers[0] if len(handlers) == 1 else None
     if (

@@ -1,7 +1,7 @@
 """Whether the event loop turns: what blocks it blocks everybody (R51, K16).
 
 A thread asks the loop to answer, some times a second. While no answer comes it looks what the loop's thread is doing;
-when it comes late, the log says for how long everything stood still, and where.
+when it comes late, the log reports for how long the loop was blocked, and where.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PROBE_SECONDS: Final = 0.1
-"""How often the loop is asked."""
+"""How often the loop is probed."""
 
 LATE_SECONDS: Final = 0.25
-"""An answer later than this is told of."""
+"""An answer later than this is reported."""
 
 PACKAGE: Final = "xenoglot"
 

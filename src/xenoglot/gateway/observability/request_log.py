@@ -1,4 +1,4 @@
-"""What is written down of each request: one line of JSON, with names and numbers and never a word of what was said."""
+"""The log of requests: one line of JSON each, with names and numbers and never a word of their content."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from xenoglot.policy.limits.money_budget import BudgetDecision
 
 SUBSTITUTED = "x-xenoglot-substituted-model"
-"""Response header: the model that answers in place of the one asked for."""
+"""Response header: the model that answers in place of the requested one."""
 
 TARGET = "x-xenoglot-target"
-"""Response header: who answers, as `upstream/model`, by the names of the configuration."""
+"""Response header: the target, as `upstream/model`, by the names of the configuration."""
 
 LOSSES = "x-xenoglot-losses"
 """Response header, and comment at the end of a stream: what the answer, or the request for it, lost on its way."""
@@ -50,10 +50,10 @@ MICRO_DIGITS = 6
 MICRO = 10**MICRO_DIGITS
 
 LONGEST_TELLING = 2000
-"""Characters of losses that a client is told; of those beyond it hears how many there are."""
+"""Characters of losses that a client receives; losses beyond that are counted."""
 
 CLIENT_GONE = 499
-"""The status written down where the client left before it was given one (as nginx does)."""
+"""The status in the log where the client disconnected before it received one (as nginx does)."""
 
 MOST_TRIES = 20
 """How many failed tries one line names."""
@@ -62,7 +62,7 @@ LONGEST_REASON = 500
 """Characters of the reason of one."""
 
 MAX_LOSSES = 20
-"""How many losses one line names; of those beyond it says how many there are."""
+"""How many losses one line names; losses beyond that are counted."""
 
 MOST_LOSSES = 1000
 """How many it names where an operator wants to see all of them."""
@@ -121,11 +121,11 @@ class RequestCapture(Protocol):
 
 
 class RequestLog(Struct):
-    """One request as the log will tell of it; whoever learns something says it here.
+    """One request as the log will show it; each part that learns something sets it here.
 
     Times are in seconds of `clock`. `route` is the row of the route table, never the path as it came. `model` is what
-    the client asked for, `backend` and `target` are who answers and under which name, `substituted` says that it is
-    another model than the one asked for. `None` is what was never learnt.
+    the client requested, `backend` and `target` are the server and its name for the model, `substituted` means that it
+    is another model than the requested one. `None` is what was never learnt.
     """
 
     request_id: str
@@ -145,7 +145,7 @@ class RequestLog(Struct):
     local: bool = False
     """Whether the gateway answers itself."""
     tries: int = 0
-    """How often a target was asked."""
+    """Attempts, over all targets."""
     status: int | None = None
     answered: float | None = None
     first_token: float | None = None
@@ -178,7 +178,7 @@ class RequestLog(Struct):
     answer_id: str | None = None
     """The id of an answer that is kept, whatever the upstream calls it: items get theirs from it."""
     client: Principal = EVERYBODY
-    """Who asks."""
+    """The client."""
     failed_tries: list[str] | None = None
     """Why tries failed, each as `upstream/model: reason`."""
     capture: RequestCapture | None = None
@@ -233,7 +233,7 @@ class RequestLog(Struct):
         self.backend, self.target, self.substituted, self.local = "local", kind, False, True
 
     def tried(self, target: LoggedTarget) -> None:
-        """Note who is asked now."""
+        """Note the target of the next attempt."""
         self.routed(target)
         self.tries += 1
         if self.spans is not None:
@@ -289,7 +289,7 @@ class RequestLog(Struct):
         return (ended - self.first_token) / (tokens - 1)
 
     def tell_losses(self) -> str:
-        """Return, once, what was lost since it was last told; nothing where nothing was."""
+        """Return the losses since the last call; empty without any."""
         if not self.losses:
             return ""
         news = tuple(islice(self.losses, self.told, None))
@@ -297,14 +297,14 @@ class RequestLog(Struct):
         return _shortened(news) if news else ""
 
     def all_losses(self) -> str:
-        """Return what was lost, all in all, whether it was told or not; nothing where nothing was."""
+        """Return all losses, reported or not; empty without any."""
         losses = tuple(self.losses)
         return _shortened(losses) if losses else ""
 
     def headers(self, *, answering: bool = True) -> list[tuple[str, str]]:
         """Return the headers that every answer has: its id (under both names in use), and who answers instead.
 
-        Who is asked is named only where that is who is `answering`, or has refused to.
+        The target is named only where it is `answering`, or has refused to.
         """
         named = [
             ("x-request-id", self.request_id),
@@ -382,7 +382,7 @@ class RequestSink(Protocol):
         ...
 
     async def flush(self) -> None:
-        """Store what waits; what cannot be stored goes on waiting."""
+        """Store what waits; what cannot be stored stays queued."""
         ...
 
     def add(self, record: RequestLog, ended: float) -> None:
@@ -426,7 +426,7 @@ class RequestLogger:
         other.all_losses = self.all_losses
 
     def record(self, method: str, since: float | None = None) -> RequestLog:
-        """Return the record of a request that came at the time `since`, or now, with an id that nobody can guess."""
+        """Return the record of a request that came at the time `since`, or now, with an id that cannot be guessed."""
         clock = self.clock
         record = RequestLog(identifier(), method, clock() if since is None else since, clock)
         if self.tracing is not None:
@@ -517,7 +517,7 @@ class LoggedCost(Struct):
 
 
 class LoggedUsage(Struct, omit_defaults=True):
-    """The usage in a line; that it is estimated is said where it is."""
+    """The usage in a line; an estimate is marked as one."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -620,7 +620,7 @@ def _first(losses: Sequence[Loss], most: int) -> list[str]:
 
 
 def _shortened(losses: tuple[Loss, ...]) -> str:
-    """Return as many whole losses that matter as there is room for, how many more, and a summary of the harmless."""
+    """Return as many whole losses that matter as fit, the number of the others, and a summary of the harmless."""
     matter, harmless = divide(losses)
     named = _within(matter)
     if harmless:
@@ -629,7 +629,7 @@ def _shortened(losses: tuple[Loss, ...]) -> str:
 
 
 def _within(losses: list[Loss]) -> list[str]:
-    """Return as many whole losses as there is room for, at least one, and how many more there are."""
+    """Return as many whole losses as fit, at least one, and the number of the others."""
     named: list[str] = []
     room = LONGEST_TELLING
     for loss in losses:

@@ -77,12 +77,12 @@ async def build_gateway(
 
     Each upstream has connections of its own: one that is slow holds up no other. The embedded model is loaded now if
     it has to be `ready`, else when it is first asked. Without `download` missing weights are not fetched, which
-    is enough for a list of models. A `limiter` that is given is somebody else's to let go of. What
+    is enough for a list of models. A given `limiter` is closed by its owner. What
     gateways that are configured alike can share is on the `shelf`.
 
     Raises:
         ConfigurationError: a backend cannot be made.
-        EngineError: the embedded model cannot be had; the message says what to do.
+        EngineError: the embedded model cannot be had; the message has what to do.
     """
     config = with_private_caches(config)
     shelf = shelf or SharedResources()
@@ -310,7 +310,7 @@ async def _budgets(config: Config, keeper: StoreService | None) -> AsyncGenerato
 def with_private_caches(config: Config) -> Config:
     """Return the configuration with the embedded models' memory parted where there are several clients (S10).
 
-    A prompt that begins as another client's did is answered sooner, which tells what others ask.
+    A prompt that begins as another client's did is answered sooner, which reveals what others send.
     """
     if not config.keys.store and not build_keyring(config).several:
         return config

@@ -1,4 +1,4 @@
-"""The embedded models: made as the configuration says, and let go again."""
+"""The embedded models: created from the configuration, and closed again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def open_engines(
 
     Raises:
         ConfigurationError: two of them would have one name, or a template cannot be read.
-        EngineError: a model cannot be had; the message says what to do.
+        EngineError: a model cannot be had; the message has what to do.
     """
     usual = replace(settings, models={}, embedding=None)
     maker = Embedded(embedding=settings.embedding, queue=settings.queue, queue_seconds=settings.queue_seconds)

@@ -51,7 +51,7 @@ def single_backend(backend: Backend) -> Callable[[Config], AbstractAsyncContextM
 
 ANY_MODEL = "any"
 USUAL = "chat"
-"""Whose request it is where the call does not say: its text is in no dialect."""
+"""The default dialect of a call without one: its text is in no dialect."""
 
 
 @asynccontextmanager
@@ -71,7 +71,7 @@ async def open_gateway_backend(
 
 
 class GatewayBackend:
-    """Answers a call as its gateway answers a request; `name` is the model that is meant where nobody says which."""
+    """Answers a call as its gateway answers a request; `name` is the default model."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.name = next(iter(gateway.router.names), ANY_MODEL)
@@ -116,13 +116,13 @@ class GatewayBackend:
         return handle
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Return what can be asked for."""
+        """Return the models that can be requested."""
         gateway = self._gateway
         facts = ModelFacts(gateway.config.upstreams, gateway.prices)
         return await list_models(gateway.router, gateway.backends, facts)
 
     async def aclose(self) -> None:
-        """Nothing is held: the gateway belongs to whoever assembled it."""
+        """Nothing is held: the gateway belongs to the code that assembled it."""
 
     def _plan(self, model: str, losses: Losses) -> RoutePlan:
         plan = self._gateway.models.plan(model or self.name)

@@ -26,7 +26,7 @@ PROMPT: Final = "Hello!"
 
 
 def greeting(gateway: Gateway, listener: socket.socket) -> str:
-    """Return the one line that says where and what the gateway serves; the URL is its last word."""
+    """Return the one line with the gateway's URL and models; the URL is its last word."""
     host, port, *_ = listener.getsockname()
     names = [*gateway.router.names, *(rule.name for rule in gateway.router.patterns)]
     served = ", ".join("every model" if name == "*" else name for name in dict.fromkeys(names))

@@ -1,8 +1,8 @@
-"""A gateway exchanged for another while it serves: the configuration read anew, at a signal or when its file changes.
+"""A gateway exchanged for another while it serves: the configuration reloaded, at a signal or when its file changes.
 
-Theory of operation. The new gateway is put together beside the old one. Only when it is whole does it take the next
+Theory of operation. The new gateway is built next to the old one. Only when it is whole does it take the next
 request; the old one answers what it has begun, and its backends go when the last of that is over. A mistake anywhere
-changes nothing, and is told. What both are configured alike for is shared (see `shelf`).
+changes nothing, and is reported. What both are configured alike for is shared (see `shelf`).
 
 Where a configuration comes from, so that it can be read again: a file, or nothing that could change.
 """
@@ -48,7 +48,7 @@ class Source(Protocol):
         ...
 
     def load(self, *, host: str | None = None, port: int | None = None) -> Config:
-        """Read it anew; `host` and `port` stand before its own.
+        """Read it again; `host` and `port` override its own.
 
         Raises:
             ConfigurationError: something in it is wrong.
@@ -79,7 +79,7 @@ class Reloader:
         self._seen = _state(source)
 
     def reload(self) -> None:
-        """Begin to exchange the gateway; if that is being done, have it done once more."""
+        """Begin to exchange the gateway; if that is being done, do it again afterwards."""
         if self._source is None:
             _logger.warning("there is no configuration file to reload")
         elif self._task is None or self._task.done():
@@ -142,7 +142,7 @@ class Reloader:
         _logger.info("configuration reloaded")
 
     async def _retire(self, gateway: Gateway, stack: AsyncExitStack) -> None:
-        """Let go of a gateway when nothing is under way in it."""
+        """Close a gateway when no request is in progress in it."""
         try:
             await gateway.over()
         finally:
@@ -151,7 +151,7 @@ class Reloader:
 
 
 def _read(source: Source, now: Config) -> Config:
-    """Return the configuration that can be changed to, and tell of what cannot."""
+    """Return the configuration that can be changed to, and report what cannot change."""
     wanted = source.load()
     for name in FIXED:
         was = getattr(now.server, name)
@@ -172,7 +172,7 @@ def _state(source: Source | None) -> tuple[int, ...]:
 
 
 class FileSource(Struct, frozen=True):
-    """A file, and what of it the command line has said otherwise."""
+    """A file, and the command line's overrides."""
 
     path: str
     environ: Mapping[str, str]
@@ -180,7 +180,7 @@ class FileSource(Struct, frozen=True):
     port: int | None = None
     workers: int | None = None
     found: FoundConfig | None = None
-    """Set if nobody named the file: each time it is read it needs trust again."""
+    """Set if the file was found, not named: it needs trust again each time it is read."""
 
     def load(self, *, host: str | None = None, port: int | None = None) -> Config:
         """Read the file; `host` and `port` stand before its own, and before the command line's.

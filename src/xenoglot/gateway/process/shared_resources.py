@@ -1,7 +1,7 @@
 """What gateways of one process share while one takes over from another, for as long as any of them needs it.
 
-A gateway that is exchanged for another in flight leaves behind what both are configured alike for: the embedded model
-is not loaded again, what is kept in memory is not forgotten, what counts requests goes on counting.
+A gateway that is exchanged for another in flight hands over what both are configured alike for: the embedded model
+is not loaded again, what is kept in memory is not forgotten, counters of requests continue.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A streamed answer on its way to the client: what is sent of it, and how it ends. It waits for nothing.
 
 Theory of operation. A driver (`gateway.relay.push_driver` by callbacks, `gateway.relay.task_driver` in a task) reads
-the answer and says what it read; what is to be sent goes to a `ResponseOutput`, in order. The head of the response is
-held until there is something to send, so that a failure before it can still be a status, or another target's turn;
+the answer and reports what it read; what is to be sent goes to a `ResponseOutput`, in order. The head of the response
+is held until there is something to send, so that a failure before it can still be a status, or another target's turn;
 after it a failure is the dialect's error event, and the connection is aborted: no reader may take the rest for a whole
 answer. Bytes that pass untouched are watched, and those in which a failure is seen that they do not report themselves
 are held back. While the upstream is silent the client gets heartbeats.
@@ -128,7 +128,7 @@ class AnswerRelay:
         self._sure = False
 
     def answered(self, limits: RateLimits | None) -> None:
-        """Note that it is known who answers, and what that server says of its `limits`: the head says so."""
+        """Note that the target is certain, and the `limits` that its server reports: the head has both."""
         self._limits = limits
         self._sure = True
 
@@ -172,7 +172,7 @@ class AnswerRelay:
                 self.keep(text)
 
     def write_events(self, events: Sequence[Event]) -> bool:
-        """Send the events of one read; return whether the answer goes on, and did not end in a failure.
+        """Send the events of one read; return whether the answer continues, and did not end in a failure.
 
         Raises:
             FailureError: they end in a failure, and nothing has been sent. `LossError`, `WireError` and

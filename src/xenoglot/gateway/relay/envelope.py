@@ -1,8 +1,8 @@
 """Response envelope: ids, headers, reported losses, estimated usage, and what the request log records.
 
-Agents compact their history by these counts; where an answer says 0 they never begin to. The prompt is counted as
-routing counts it, the answer by its text. Each estimate is reported as a `Loss` and marked in the request log. A server
-of the client's own dialect decides what it reports: its answers are not changed.
+Agents compact their history by these counts; where an answer reports 0 they never begin to. The prompt is counted as
+routing counts it, the answer by its text. Each estimate is reported as a `Loss` and marked in the request log. If a
+server has the client's own dialect, it decides what it reports: its answers are not changed.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ _UNBUFFERED = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
 
 
 class ResponseEnvelope:
-    """One answer and the client that asked for it, in its dialect."""
+    """One answer and the client that requested it, in its dialect."""
 
     __slots__ = ("_asking", "_request", "dialect", "framing", "losses", "record")
 
@@ -286,7 +286,7 @@ class ResponseEnvelope:
         return usage_estimate(self.dialect, self._request, asking.prompt_tokens, self.losses, self.record.used)
 
     def must_have_finished(self) -> None:
-        """Refuse to take for whole what no `Finished` closed: a backend may be anybody's code.
+        """Refuse to take for whole what no `Finished` closed: a backend may be third-party code.
 
         Raises:
             FailureError: nothing did.
@@ -313,7 +313,7 @@ class ResponseEnvelope:
     def _headers(
         self, limits: RateLimits | None, media_type: str, *more: tuple[str, str], sure: bool = True
     ) -> list[tuple[str, str]]:
-        """Return the headers of a response; `sure` says that it is known who answers, and no other may yet."""
+        """Return the headers of a response; `sure`: the target is certain, and no other may replace it."""
         headers = [("content-type", media_type), *more]
         if limits is not None:
             headers += self.dialect.encode_limits(limits, time.time())
@@ -339,7 +339,7 @@ class ResponseEnvelope:
         return None if prices is None else prices.cost(self.record)
 
     def _lost_early(self) -> Losses | None:
-        """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""
+        """Return the losses of an answer that begins early under our id; `None` where its own id may be requested."""
         ours = self.record.answer_id is not None or self._request.store is False
         return self.losses if self.dialect.begins_early and ours and not self.losses.strict else None
 

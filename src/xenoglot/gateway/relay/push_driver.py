@@ -7,7 +7,7 @@ each read, and what a read makes leaves in one write. A client that is slower th
 
 Until the answer has started (`codec.responses.answer_start`) nothing of it is consumed. So whatever is out of the
 ordinary by then (a refusal, a failure, a silence that needs a heartbeat) is handed over as it is to the coroutines of
-`gateway.relay.task_driver`, in a task: they can retry, and call other targets. After that an answer can only go on,
+`gateway.relay.task_driver`, in a task: they can retry, and call other targets. After that an answer can only continue,
 end, or fail. What is sent of it then is decided by `gateway.relay.answer`, for both drivers.
 """
 
@@ -54,7 +54,7 @@ class PushAnswer(Protocol):
 
 
 class PushServices(NamedTuple):
-    """What requests need that are served without a task: who does the rest in one, and what knows of both."""
+    """Services for requests without a task: the endpoint that does the rest in a task, and what both share."""
 
     relay: RelayEndpoint
     requests: RequestRunner
@@ -102,10 +102,10 @@ class PushRelay:
         self.interval = self._relay.ping_interval
         """Seconds of silence after which a client wants a sign of life."""
         self.started = self.loop.time()
-        """When the target was asked, by the loop's clock."""
+        """When the target was called, by the loop's clock."""
         self._asked: Asked | None = None
         self._broken_off = False
-        """Whether a task that is to do the rest is to be told that it may not."""
+        """Whether a task that is to do the rest is to be cancelled."""
         self._dialling: asyncio.Task[Asked] | None = None
         self._silence: asyncio.TimerHandle | None = None
         self._answer: PushAnswer | None = None
@@ -142,7 +142,7 @@ class PushRelay:
     # What the client's connection tells.
 
     def left(self) -> None:
-        """The client is gone: nobody is to work for it any more."""
+        """The client disconnected: stop all work for it."""
         if self.client.passage is not self:  # a task does the rest
             return
         self._detach()
@@ -164,7 +164,7 @@ class PushRelay:
     # What the gateway asks.
 
     def stop(self) -> None:
-        """Be broken off, and tell the client so."""
+        """Abort, and report that to the client."""
         if self.client.passage is self:
             self.break_down(CancelledError())
         else:  # a task has been made already that does the rest, and has not begun
@@ -177,7 +177,7 @@ class PushRelay:
         self._leave_to(self._answered)
 
     def break_down(self, error: BaseException) -> None:
-        """Leave it to a task to tell of `error`, whatever has been sent by now."""
+        """Let a task report `error`, whatever has been sent by now."""
         self._detach()
         self._release()
 
@@ -255,7 +255,7 @@ class PushRelay:
             self.break_down(error)
 
     async def _answered(self) -> Answer:
-        """Return the answer, wherever it is by now.
+        """Return the answer, whatever its state is.
 
         Raises:
             FailureError: there is none.
@@ -274,7 +274,7 @@ class PushRelay:
         raise self._attempt.remote.unreachable(error)
 
     def _leave_to(self, begun: Callable[[], Awaitable[Answer]]) -> None:
-        """Have a task go on from what `begun` gives, which is the answer of the target that was asked."""
+        """Let a task continue from what `begun` gives, which is the answer of the target that was called."""
         self._detach()
         self._answer = None
 

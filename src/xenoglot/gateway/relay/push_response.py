@@ -74,7 +74,7 @@ class NonStreamingRelay:
             self._send(body)
 
     def stop(self) -> None:
-        """Nothing is under way."""
+        """Nothing is in progress."""
 
     def _begin(self) -> None:
         self._sink.began()
@@ -94,7 +94,7 @@ class NonStreamingRelay:
         return True
 
     def _response(self, data: bytes) -> Response:
-        """Return what `data` says.
+        """Return the response in `data`.
 
         Raises:
             FailureError: it is no answer. `LossError`, `WireError` and `RecursionError` alike.
@@ -104,11 +104,11 @@ class NonStreamingRelay:
         return response if self._verbatim else self._remote.restore_tools(response, self._call)
 
     def _body(self, data: bytes, response: Response) -> bytes:
-        """Return what the client gets for `data`, which says `response`.
+        """Return what the client gets for `data`, which contains `response`.
 
         Raises:
             FailureError: it is no whole answer.
-            LossError: it cannot be told without a loss, and there may be none. `WireError` and `RecursionError` alike.
+            LossError: it cannot be encoded without a loss, and none is allowed. `WireError` and `RecursionError` alike.
         """
         envelope = self._sink.envelope
         envelope.note(response)

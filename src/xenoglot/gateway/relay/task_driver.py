@@ -2,11 +2,11 @@
 
 Theory of operation. The answer arrives in batches, one for each read of the upstream, and each batch leaves in one
 write; while the client is slower than the upstream, that write waits, and so does the next read. The head of the
-response is held until the first batch is there, so that a failure before it can still be a status; after it, a failure
-is the dialect's error event, and the connection is broken off: no reader may take the rest for a whole answer. While
-the upstream is silent a timer, not a task, looks on and sends the dialect's sign of life. Where both ends speak the
-same dialect the bytes pass untouched, and a decoder beside them only watches; bytes in which it sees a failure that
-they do not tell themselves are held back.
+response is held until the first batch has arrived, so that a failure before it can still be a status; after it, a
+failure is the dialect's error event, and the connection is broken off: no reader may take the rest for a whole answer.
+While the upstream is silent a timer, not a task, looks on and sends the dialect's sign of life. Where both ends speak
+the same dialect the bytes pass untouched, and a decoder only watches them; bytes in which it sees a failure that
+they do not report themselves are held back.
 
 A client that goes away cancels this task; every way out closes the upstream.
 """
@@ -69,7 +69,7 @@ class RelayEndpoint(Struct, frozen=True):
     ping_interval: float
 
     async def serve(self, ctx: RequestContext, said: JSON | None = None) -> None:
-        """Answer one request posted to `dialect.path`; `said` is its body, where somebody has read it already.
+        """Answer one request posted to `dialect.path`; `said` is its body, where it has been read already.
 
         Raises:
             FailureError: there is no answer, and nothing has been sent: the caller writes the error.
@@ -224,7 +224,7 @@ def _fold(batch: Sequence[Event], folder: Folder) -> None:
 
 
 async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
-    """Yield what the bytes of an answer tell."""
+    """Yield the events in the bytes of an answer."""
     async for piece in answer.pieces:
         if piece.events:
             yield piece.events
@@ -269,7 +269,7 @@ class QueuedOutput:
                 await self._queue.popleft()()
 
     def call_at(self, due: float, heartbeat: Callable[[], float]) -> None:
-        """Call `heartbeat` when it is `due`, and again when it says so; what it queues is sent."""
+        """Call `heartbeat` when it is `due`, and again at the time that it returns; what it queues is sent."""
         self._timer = self.loop.call_at(due, self._beat, heartbeat)
 
     def stop(self) -> None:

@@ -1,13 +1,13 @@
-"""One request on its way to whoever answers it: which target is asked, which after it, and when that is over.
+"""Dispatch of one request: which target it is sent to, which one next, and when to give up.
 
-Theory of operation. The targets of a plan are put in order once (`policy.target_order`). Each is asked in turn until
-one begins to answer; nothing has gone to the client by then, so whatever failed may be tried again
+Theory of operation. The targets of a plan are put in order once (`policy.target_order`). Each is tried in turn until
+one begins to answer; nothing has gone to the client by then, so a failed attempt may be retried
 (`policy.failure_policy`). As long as there is another target, asking it is better than waiting for this one; at the
 last one the wait between tries doubles, with jitter, and no such wait holds anything of the target. What all requests
 may cost in further tries is bounded (`policy.target_health.Budget`), so that an outage does not become a storm.
 
-What a request holds while it is under way (its place, its tokens, its key, its probe of a breaker) is a
-`Reservation`, given back once: by whoever reads the answer, when it is over.
+What a request holds while it is in progress (its place, its tokens, its key, its probe of a breaker) is a
+`Reservation`, released once: by the reader of the answer, when it is over.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Dispatch(Generic[Answered]):
         self._spent = False
         """Whether there would have been more tries, and they could not be afforded."""
         self._asked: Route | None = None
-        """Who was asked last."""
+        """The target of the last attempt."""
         self._begun: Callable[[], Awaitable[Answered]] | None = None
         """What came of a first try that was begun before."""
 
@@ -130,10 +130,10 @@ class Dispatch(Generic[Answered]):
         raise self._given_up()
 
     async def _target(self, route: Route, hold: Reservation, *, last: bool) -> Answered | None:
-        """Ask one target, as often as is worth it; return `None` where another one is to be asked.
+        """Send the request to one target, with retries; return `None` where another target is next.
 
         Raises:
-            FailureError: nobody is to be asked any more.
+            FailureError: no target is left.
             LossError: it cannot express the request, and there is no other. `WireError` alike.
         """
         for attempt in count(1):
@@ -165,7 +165,7 @@ class Dispatch(Generic[Answered]):
         """Ask one target once.
 
         Raises:
-            FailureError: it did not begin to answer, or may not be asked.
+            FailureError: it did not begin to answer, or may not be called.
             LossError: it cannot express the request. `WireError` alike.
         """
         dispatcher, begun = self._dispatcher, self._begun
@@ -200,9 +200,9 @@ class Dispatch(Generic[Answered]):
     def _wait(
         self, failure: Failure, verdict: FailureAction, attempt: int, hold: Reservation, *, last: bool
     ) -> float | None:
-        """Return the seconds until the same target is tried again, `None` where it is not.
+        """Return the seconds until the same target is retried, `None` where it is not.
 
-        It is tried at once with another key; else, as long as there are other targets, these are asked instead.
+        It is tried at once with another key; else, as long as there are other targets, these are tried instead.
         """
         if not verdict.retry_same or attempt >= hold.retry.attempts:
             return None
@@ -233,14 +233,14 @@ class Dispatch(Generic[Answered]):
         return not self._spent
 
     def _judged(self, failure: Failure, hold: Reservation) -> FailureAction:
-        """Return what a failure means; where the target was not even asked, it was in nobody's power."""
+        """Return what a failure means; where the target was not even called, the cause is its capacity."""
         if not hold.asked:
             return AT_CAPACITY
         action = judge(failure, hold.retry, fallback_on=self._plan.fallback_on)
         return of_clients_key(action, failure) if hold.target is not None and hold.target.clients_key else action
 
     def _given_up(self) -> FailureError:
-        """Return the failure that the client is told: the last one. Where we have tried again, it need not.
+        """Return the failure that the client receives: the last one. After our own retries it need not retry.
 
         Nor need it where the upstream refuses our key: the gateway's operator must act first.
         """
@@ -257,9 +257,9 @@ class Dispatch(Generic[Answered]):
 
 
 def begin(dispatcher: Dispatcher, demand: Demand, route: Route, *, last: bool) -> Reservation | None:
-    """Take all that it takes to ask the target of `route`, and note that it is asked.
+    """Reserve all that a call of the target of `route` needs, and note the attempt.
 
-    `None`, and nothing is held, where that would be a wait, or is refused: `Dispatch.run` then begins with it anew.
+    `None`, and nothing is held, where that would be a wait, or is refused: `Dispatch.run` then begins with it again.
     """
     plan, record = demand.plan, demand.record
     owner, now, scopes = record.client.owner, dispatcher.clock(), dispatcher.scopes
@@ -287,7 +287,7 @@ def fitting(
 ) -> Sequence[Route]:
     """Return the routes of `plan` that are meant for `request`, whose prompt is of this `size`, and can answer it.
 
-    `lacks` says what a route's target is known not to do. Where no route is left, all are as good.
+    `lacks` gives what a route's target is known not to support. Where no route is left, all are as good.
     """
     if len(plan.routes) == 1:
         return plan.routes
@@ -300,7 +300,7 @@ def fitting(
 def ordered(
     dispatcher: Dispatcher, plan: RoutePlan, routes: Sequence[Route], group: str | None = None
 ) -> Sequence[Route]:
-    """Return `routes` in the order in which they are to be asked."""
+    """Return `routes` in the order in which they are to be tried."""
     if len(routes) == 1:
         return routes
     candidates = [

@@ -38,10 +38,10 @@ class ModelRouter:
         self.upstreams = upstreams
 
     def plan(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> RoutePlan:
-        """Return who may answer to `model`; with and without `tag` behind it the name means the same to the client.
+        """Return the routes of `model`; with and without `tag` after it the name means the same to the client.
 
         Raises:
-            FailureError: nobody does, or not to this `client`, which learns no difference.
+            FailureError: none exists, or none for this `client`, which sees no difference.
         """
         plan = self.router.plan(model)
         bare = model.removesuffix(tag)
@@ -67,7 +67,7 @@ class ModelRouter:
         """Return who may make embeddings for `model`; where any name will do, the model whose trade that is.
 
         Raises:
-            FailureError: nobody answers to the name.
+            FailureError: no model has the name.
         """
         plan = self.plan(model, tag, client=client)
         if not plan.route.substituted or EMBEDDING not in self.backends:

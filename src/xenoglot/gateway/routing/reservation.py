@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 ONCE = Retry(attempts=1)
-"""How often a backend of this process is asked: what it refuses it refuses on purpose, and it restarts itself."""
+"""One attempt for a backend of this process: what it refuses it refuses on purpose, and it restarts itself."""
 
 
 class TargetMetrics(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class TargetHealth:
         self.breaker = breaker
         self.keys = KeyPool(max(1, keys))
         self.busy = [0] * max(1, keys)
-        """Requests under way with each key."""
+        """Requests in progress with each key."""
         self.running = 0
         self.others = 0
         """Requests of other clients at the server, as far as it reports them."""
@@ -135,7 +135,7 @@ class TargetRegistry:
         self._health |= {place: found for place, found in other._health.items() if place[0] in same}
 
     def measures(self, now: float) -> list[TargetMetrics]:
-        """Return how each target is doing that was asked since the start."""
+        """Return the metrics of each target that was called since the start."""
         return [_measures(place, found, now) for place, found in self._health.items()]
 
 
@@ -158,7 +158,7 @@ def _measures(place: tuple[str, str], health: TargetHealth, now: float) -> Targe
 _logger = logging.getLogger("xenoglot.gateway")
 
 LONGEST_WAIT = 60.0
-"""Seconds that a client is told to wait at most."""
+"""The longest wait in seconds that a client is given."""
 
 _THEIRS = frozenset({"upstream", "internal", "timeout", "overloaded", "rate_limit"})
 """Failures in the middle of an answer that are the target's."""
@@ -188,12 +188,12 @@ class Demand(Struct):
 
     @property
     def owner(self) -> str:
-        """The client's, among whom places are shared fairly."""
+        """The client's; places are shared fairly among owners."""
         return self.record.client.owner
 
 
 class Reservation:
-    """What one request holds: of its own limits from the first to the last, of a target's while it is asked."""
+    """What one request holds: of its own limits from the first to the last, of a target's while it is called."""
 
     __slots__ = (
         "_before",
@@ -210,10 +210,10 @@ class Reservation:
 
     def __init__(self, dispatcher: Dispatcher, record: RequestLog) -> None:
         self.asked = False
-        """Whether the target has been asked."""
+        """Whether the target has been called."""
         self.key = 0
         self.target: TargetHealth | None = None
-        """The target that was last meant to be asked."""
+        """The target chosen last."""
         self._dispatcher = dispatcher
         self._record = record
         self._mine: Lease | None = None
@@ -242,7 +242,7 @@ class Reservation:
         return self._lease is not None
 
     def take(self, route: Route, now: float, group: str | None, *, last: bool) -> None:
-        """Take a target's key, and its leave to be asked. At the `last` target a key that rests is better than none.
+        """Take a target's key, and its breaker's permission. At the `last` target a key that rests is better than none.
 
         Raises:
             FailureError: it has none to give at this time.
@@ -283,7 +283,7 @@ class Reservation:
 
     @property
     def has_other_key(self) -> bool:
-        """Whether the target can be asked with another key at once."""
+        """Whether the target can be called with another key at once."""
         now = self._dispatcher.clock()
         return self.target is not None and self.target.keys.clear_at(now, but=self.key) <= now
 
@@ -294,7 +294,7 @@ class Reservation:
 
     @property
     def used(self) -> int:
-        """The tokens that were used so far, as far as that was told."""
+        """The tokens that were used so far, as far as that was reported."""
         return _used(self._record) or 0
 
     def failed(self, failure: Failure, verdict: FailureAction, used: int = 0) -> None:
@@ -324,7 +324,7 @@ class Reservation:
             lease.drop(used, asked=asked and self.asked)
 
     def over(self, *, whole: bool = False) -> None:
-        """The answer is over: it came whole, or else as the record tells, broken off or left by its reader."""
+        """The answer is over: it came whole, or else, as the record shows, broken off or dropped by its reader."""
         failure, used = self._record.failure, _used(self._record)
         if failure in _THEIRS or self._record.finish is not None or whole:
             self._settle(bad=failure in _THEIRS)
@@ -332,7 +332,7 @@ class Reservation:
         self._leave(used)
 
     def drop(self) -> None:
-        """Nobody answers, or nobody waits for the answer any more."""
+        """No target answers, or the client no longer waits for the answer."""
         self.release(0)
         self._leave(0)
 
@@ -342,7 +342,7 @@ class Reservation:
             mine.drop(used, asked=self._record.tries > 0)
 
     def _settle(self, *, bad: bool) -> None:
-        """Tell the breaker what came of it."""
+        """Report the outcome to the breaker."""
         breaker = None if self._health is None else self._health.breaker
         if breaker is None or not self._ticket:
             return
@@ -357,7 +357,7 @@ class Reservation:
 
 
 def _used(record: RequestLog) -> int | None:
-    """Return the tokens that were used, as far as that was told."""
+    """Return the tokens that were used, as far as that was reported."""
     usage = record.usage
     if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None

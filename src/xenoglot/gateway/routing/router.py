@@ -29,7 +29,7 @@ _NOBODY = UpstreamSettings(dialect="", base_url="")
 """What holds of a backend that is no upstream."""
 
 ANY = ""
-"""The name of a route that goes by the name that was asked for."""
+"""The name of a route that uses the requested name."""
 
 Struct_ = TypeVar("Struct_", bound=Struct)
 
@@ -44,12 +44,12 @@ LONGEST_NAME = 256
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """One way that a request can go: who answers, and as what.
+    """One target of a request: the backend, and its name for the model.
 
     `model` is the name it has there. `defaults` stand for what the request leaves open, `caps` bound what it asks.
-    `substituted` says that the client asked for another model, and gets this one. `preserve` says that what clients
+    `substituted`: the client requested another model, and gets this one. `preserve`: what clients
     strip is kept for them, `text_syntax` how the answer's text is read (`facts` which models write otherwise),
-    `emulate` what is done here for a backend that cannot. `weight`, `tier` and `when` say when it is taken
+    `emulate` what is done here for a backend that cannot. `weight`, `tier` and `when` decide when it is taken
     (`gateway.config.targets`).
     """
 
@@ -86,7 +86,7 @@ class Route(Struct, frozen=True, kw_only=True):
 class RoutePlan(Struct, frozen=True, kw_only=True):
     """All ways that requests for a name can go, and how one is chosen; the name may be a pattern (`claude-*`).
 
-    A route whose model is `ANY` goes by the name that was asked for.
+    A route whose model is `ANY` uses the requested name.
     """
 
     name: str
@@ -100,17 +100,17 @@ class RoutePlan(Struct, frozen=True, kw_only=True):
 
     @property
     def route(self) -> Route:
-        """The first of them: who is meant where only one can be asked."""
+        """The first of them, for operations that use only one."""
         return self.routes[0]
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """Who may answer."""
+        """The backends that may answer."""
         return tuple(route.backend for route in self.routes)
 
     @property
     def open(self) -> bool:
-        """Whether a name goes through it as it was asked for."""
+        """Whether it passes the requested name through."""
         return any(route.model == ANY for route in self.routes)
 
     def named(self, model: str) -> RoutePlan:
@@ -140,7 +140,7 @@ class Router:
         self.patterns = tuple(plan for plan in plans if "*" in plan.name)
         self._exact: dict[str, RoutePlan] = {}
         self._fitted: dict[str, RoutePlan] = {}
-        """The plans of names that fitted a pattern, as they were asked for."""
+        """The plans of names that fitted a pattern, as they were requested."""
         for plan in plans:
             if "*" not in plan.name:
                 self._exact.setdefault(plan.name, plan)
@@ -151,7 +151,7 @@ class Router:
         return tuple(self._exact)
 
     def plan(self, model: str) -> RoutePlan | None:
-        """Return the ways of a request for `model`; `None` if nobody answers to it, or if that is no name."""
+        """Return the ways of a request for `model`; `None` if no plan has it, or if that is no name."""
         plan = self._exact.get(model) or self._fitted.get(model)
         if plan is None and 0 < len(model) <= LONGEST_NAME and model.isprintable():
             found = next((plan for plan in self.patterns if matches(plan.name, model)), None)
@@ -175,7 +175,7 @@ def plans(config: Config, embedded_model: str | None) -> tuple[RoutePlan, ...]:
     """Return the plans that `config` means; `embedded_model` is the name of the usual embedded model, if it is served.
 
     Embedded models answer to their own names. A lone upstream without `[[models]]` answers to every other name; so
-    does the embedded model where nothing else is configured, and then it says so.
+    does the embedded model where nothing else is configured, and then the answer reports that.
     """
     found = [_plan(config, model, embedded_model) for model in config.models]
     if embedded_model is not None:
@@ -203,7 +203,7 @@ def _plan(config: Config, model: ModelSettings, embedded_model: str | None) -> R
 
 
 def _route(config: Config, model: ModelSettings, target: ModelTarget, embedded_model: str | None) -> Route:
-    """Return the way to `target`: what it does not say is as `model` says, then as its upstream does."""
+    """Return the route to `target`: values it does not set come from `model`, then from its upstream."""
     backend, name = target.upstream or config.backends[0], target.model
     upstream = config.upstreams.get(backend, _NOBODY)
     if backend == EMBEDDED and name in config.embedded_models:
@@ -227,7 +227,7 @@ def _route(config: Config, model: ModelSettings, target: ModelTarget, embedded_m
 
 
 def _completed(first: Struct_, then: Struct_, nothing: Struct_) -> Struct_:
-    """Return `first` with what `then` says where it says nothing; where neither says anything, `nothing` itself."""
+    """Return `first` with values of `then` where it has none; where neither has any, `nothing` itself."""
     if first == then == nothing:
         return nothing
     told = {name: value for name, value in structs.asdict(then).items() if getattr(first, name) is None}
@@ -249,7 +249,7 @@ def apply_caps(request: Request, route: Route, losses: Losses) -> Request:
 
 
 def apply_defaults(request: Request, route: Route) -> Request:
-    """Return the request with the route's defaults where it says nothing; the same one where that changes nothing."""
+    """Return the request with the route's defaults for unset fields; the same one where that changes nothing."""
     if route.defaults is NOTHING or route.defaults == NOTHING:
         return request
     told = {

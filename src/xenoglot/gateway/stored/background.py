@@ -1,10 +1,11 @@
 """Answers made in the background: the same relay, writing into the store instead of to a client.
 
 Theory of operation. A job is a task of the gateway, not of the request that began it. What the relay writes becomes
-frames, numbered and stored as they come; whoever follows the answer, from its beginning or from any number on, reads
-them from the store and is woken when there are more. The last frames are stored in one transaction with the answer's
-end, so nobody sees the one without the other. While a job runs its process vouches for it; an answer for which nobody
-vouches any more has failed. To cancel is to settle the answer in the store, and to stop the task wherever it is.
+frames, numbered and stored as they come; a client that follows the answer, from its beginning or from any number on,
+reads them from the store and is woken when there are more. The last frames are stored in one transaction with the
+answer's end, so no client sees the one without the other. While a job runs its process renews the job's lease; an
+answer whose lease has expired has failed. To cancel is to settle the answer in the store, and to stop the task at any
+point.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class BackgroundJob:
         self._task.add_done_callback(self._forget)  # one that is cancelled before its first step runs no `finally`
 
     def cancel(self) -> None:
-        """Stop it, wherever it is."""
+        """Stop it at any point."""
         if self._task is not None:
             self._task.cancel()
 
@@ -127,7 +128,7 @@ class BackgroundJob:
             self._last = [*self._last, *shown]
 
     async def add(self, events: Sequence[ServerSentEvent]) -> None:
-        """Store events as frames, if anybody may want to follow."""
+        """Store events as frames, if a client may follow."""
         if self.answer.streamed:
             frames = self._frames(events)
             append = self._keeper.store.append
@@ -190,12 +191,12 @@ class BackgroundJob:
         return [b"".join(encoder.feed(event)) for event in events]
 
     def _forget(self, _task: object = None) -> None:
-        """Nobody is at work on it any more."""
+        """Drop the job: its work is over."""
         self._keeper.forget(self.answer)
         self._tell()
 
     def _tell(self) -> None:
-        """Wake whoever waits for more."""
+        """Wake the clients that wait for more."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -237,7 +238,7 @@ class JobExchange:
         await self.write(data)
 
     def abort(self) -> None:
-        """Nothing: whether there is an end tells."""
+        """Nothing: a missing end shows the abort."""
 
 
 class BackgroundJobs(Struct, frozen=True):
@@ -251,7 +252,7 @@ class BackgroundJobs(Struct, frozen=True):
         """Store that there will be an answer, and begin to make it.
 
         Raises:
-            FailureError: there will be none: the request is wrong, nobody answers to its model, or the store fails.
+            FailureError: there will be none: the request is invalid, no target serves its model, or the store fails.
         """
         keeper, spoken, background = self._speaking(ctx.dialect)
         exchange, dialect, record = ctx.exchange, ctx.dialect, ctx.record
@@ -291,7 +292,7 @@ class BackgroundJobs(Struct, frozen=True):
             await send_json(ctx, job.answer.response)
 
     async def follow(self, ctx: RequestContext, key: tuple[str, str], after: int) -> None:
-        """Send the stream of an answer from behind the number `after` on, to its end."""
+        """Send the stream of an answer from the frame after the number `after` on, to its end."""
         keeper, spoken, _ = self._speaking(ctx.dialect)
         exchange, media_type = ctx.exchange, ctx.dialect.framing.media_type
         unbuffered = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
@@ -315,7 +316,7 @@ class BackgroundJobs(Struct, frozen=True):
         await exchange.end(await _last_comment(keeper, key, spoken))
 
     async def relayed(self, ctx: RequestContext) -> Failure | None:
-        """Have the relay answer; return why there is no answer, if it says so."""
+        """Have the relay answer; return why there is no answer, if it reports that."""
         record = ctx.record
         try:
             await self.relay.serve(ctx)
@@ -336,7 +337,7 @@ class BackgroundJobs(Struct, frozen=True):
         return None
 
     def _speaking(self, dialect: Dialect) -> tuple[StoreService, StoredResponseCodec, Background]:
-        """Return who keeps, and what the dialect has to say of it.
+        """Return the store, the dialect's codec of stored answers, and the settings for background answers.
 
         Raises:
             FailureError: nothing is kept here.
@@ -348,7 +349,7 @@ class BackgroundJobs(Struct, frozen=True):
 
 
 async def _last_comment(keeper: StoreService, key: tuple[str, str], spoken: StoredResponseCodec) -> bytes:
-    """Return the comment that tells what an answer lost; nothing where nothing was."""
+    """Return the comment that lists an answer's losses; empty without losses."""
     answer = await keeper.get(*key, spoken)
     if answer is None or not answer.losses:
         return b""

@@ -1,4 +1,4 @@
-"""What is asked of what is kept: answers and conversations, told, listed, changed and deleted."""
+"""Endpoints of stored answers and conversations: read, list, change and delete."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 USUAL_PAGE = 20
 LONGEST_PAGE = 100
-"""Items of a page: how many where nothing is said, and the most."""
+"""Items of a page: the default and the maximum."""
 
 
 class StoredQuery:
-    """What is asked, by whom, of what."""
+    """A request about a stored object: the client, the object and the parameters."""
 
     def __init__(
         self, ctx: RequestContext, endpoints: StoredEndpoints, keeper: StoreService, state: StoredResponseCodec
@@ -58,7 +58,7 @@ class StoredQuery:
         return unquote(self.exchange.variables["id"])
 
     def query(self, name: str) -> str | None:
-        """Return what the query says, the last time it says it."""
+        """Return the last value of a query parameter."""
         values = parse_qs(self.exchange.query).get(name)
         return values[-1] if values else None
 
@@ -71,7 +71,7 @@ class StoredQuery:
         """Return which part of a list is wanted.
 
         Raises:
-            WireError: the query says something that is no window.
+            WireError: the query's parameters are no window.
         """
         limit = _count(self.query("limit"), "limit", USUAL_PAGE)
         if not 1 <= limit <= LONGEST_PAGE:
@@ -137,7 +137,7 @@ class StoredEndpoints(Struct, frozen=True):
         return EndpointRow(method=method, path=path, policy="key", handler=partial(self._tell, told), dialect=dialect)
 
     async def _tell(self, told: Told, ctx: RequestContext) -> None:
-        """Find out what is asked, and send what is told; `None` was sent already."""
+        """Serve the request, and send the result; `None` was sent already."""
         if self.keeper is None or ctx.dialect.state is None:
             raise FailureError(OFF)
         asked = StoredQuery(ctx, self, self.keeper, ctx.dialect.state)
@@ -149,7 +149,7 @@ class StoredEndpoints(Struct, frozen=True):
 
 
 async def _known(asked: StoredQuery) -> Stored:
-    """Return the answer that is asked for.
+    """Return the requested answer.
 
     Raises:
         FailureError: there is none.

@@ -35,8 +35,8 @@ class BufferedExchange(ExchangeWrapper):
 class StoredResponseExchange(BufferedExchange):
     """Makes the answer one of a kept request, and has it stored before its end leaves.
 
-    A whole answer is held until it is stored. Of a stream each piece leaves as it comes, but for the one with the end.
-    `store` is asked whether it can be done before a stream's head leaves; it gives headers where it cannot.
+    A whole answer is held until it is stored. Each piece of a stream leaves as it comes, apart from the one with the
+    end. `store` reports whether that can be done before a stream's head leaves; it gives headers where it cannot.
     """
 
     def __init__(

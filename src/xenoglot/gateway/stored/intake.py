@@ -1,12 +1,12 @@
 """Requests that want something kept, or mean something that is: resolved here, and answered as all others are.
 
-Theory of operation. A request is written anew so that it means the same to a server that keeps nothing: the items of
+Theory of operation. A request is rewritten so that it means the same to a server that keeps nothing: the items of
 the answer or conversation that it continues stand in it, and what asks to keep is gone. The relay answers that into an
-exchange of ours, which makes the answer one of a kept request and stores it before its last words leave: whoever has
-seen an answer end can go on from it. Upstreams that keep answers of their own are not asked to, unless they are
-configured so (`state = "native"`): then, and where nothing is to be kept or known, the request passes as it came.
+exchange of ours, which makes the answer one of a kept request and stores it before its last words leave: a client that
+has seen an answer end can continue from it. Upstreams that store answers of their own are not requested to, unless they
+are configured so (`state = "native"`): then, and where nothing is to be kept or known, the request passes as it came.
 
-A store that fails costs nobody an answer: the client gets it, with a header that says it was not kept. Only requests
+A store that fails costs no answer: the client gets it, with a header that reports that it was not stored. Only requests
 that mean something kept cannot be answered without it.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Intake(Struct, frozen=True):
-    """Resolves what requests say of state, and has them answered."""
+    """Resolves references to state in requests, and has them answered."""
 
     relay: RelayEndpoint
     jobs: BackgroundJobs
@@ -49,7 +49,7 @@ class Intake(Struct, frozen=True):
         Raises:
             BodyTooLargeError: the request with its history is too large.
             FailureError: there is no answer, and nothing has been sent.
-            WireError: what it says of state is not what the dialect allows.
+            WireError: its fields of state are not what the dialect allows.
         """
         keeper, dialect, state, bodies = self.keeper, ctx.dialect, ctx.dialect.state, self.relay.bodies
         if state is None:
@@ -101,7 +101,7 @@ class Intake(Struct, frozen=True):
         Raises:
             BodyTooLargeError: the request with its history is too large.
             FailureError: it refers to something that is not kept.
-            WireError: what it says of state is not what the dialect allows.
+            WireError: its fields of state are not what the dialect allows.
         """
         keeper, state = self.keeper, ctx.dialect.state
         if state is None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from xenoglot.gateway.store_service import StoreService
 
 ADDED = ("completed", "incomplete")
-"""The statuses of answers that a conversation goes on with."""
+"""The statuses of answers that a conversation continues with."""
 
 
 class ResolvedRequest(Struct, frozen=True, kw_only=True):
-    """A request with all that it means: what it said itself (`own`) and the `items` that the model is given."""
+    """A request with all that it means: its own (`own`) and the `items` that the model is given."""
 
     owner: str
     kept: StoredAnswer
@@ -50,7 +50,7 @@ def stored(
 
 
 async def keep(keeper: StoreService, answer: Stored, remembered: ResolvedRequest, state: StoredResponseCodec) -> None:
-    """Store an answer that is over, and have its conversation go on with it.
+    """Store an answer that is over, and continue its conversation with it.
 
     Raises:
         StoreError: it cannot be stored.
@@ -63,7 +63,7 @@ async def keep(keeper: StoreService, answer: Stored, remembered: ResolvedRequest
 async def add_to_conversation(
     keeper: StoreService, answer: Stored, remembered: ResolvedRequest, state: StoredResponseCodec
 ) -> None:
-    """Have the conversation of an answer, if it has one, go on with it; from then on others can."""
+    """Continue an answer's conversation, if it has one, with the answer; other requests can then continue it."""
     conversation = answer.conversation
     if conversation is None or state.conversations is None:
         return

@@ -71,7 +71,7 @@ def answering(services: UpstreamServices, route: Route, dialect: Dialect, reques
 
 
 def _at_once(services: UpstreamServices, route: Route, dialect: Dialect, request: Request) -> Response | None:
-    """Return the answer that needs no model; a server that knows such requests itself is to do what they say."""
+    """Return the answer that needs no model; a server that knows such requests handles them itself."""
     if dialect.answer_at_once is None:
         return None
     upstream = services.models.upstream(route)
@@ -86,10 +86,10 @@ def _at_once(services: UpstreamServices, route: Route, dialect: Dialect, request
 class UpstreamCall(Struct):
     """One request of a client of `dialect`, who sent `headers`, and the targets of its `plan`.
 
-    `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
-    to the target that answers is in `losses`; what would have been on the way to others is not. `passed` are those of
-    the headers that a server of the dialect may see. `size` is that of what the client wrote, `credential` the client's
-    own sign-in, for the host of the first target that wants it.
+    `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost in the
+    translation for the target that answers is in `losses`; what other targets would have lost is not. `passed` are
+    those of the headers that a server of the dialect may see. `size` is that of what the client wrote, `credential` the
+    client's own sign-in, for the host of the first target that wants it.
     """
 
     services: UpstreamServices
@@ -120,7 +120,7 @@ class UpstreamCall(Struct):
 
     @property
     def model(self) -> str:
-        """What the model is called where it is asked first."""
+        """The model's name at the first target."""
         return self.plan.routes[0].model
 
     @property
@@ -150,7 +150,7 @@ class UpstreamCall(Struct):
         return ReasoningFilter(self.losses, self._translates)
 
     def _translates(self) -> bool:
-        """Whether the answer of the target that is asked now is not in the client's dialect, or is read from text."""
+        """Whether the answer of the current target is not in the client's dialect, or is read from text."""
         upstream = self.services.models.upstreams.get(self.record.backend or "")
         if upstream is None or not upstream.speaks(self.dialect.name, self.record.target or ""):
             return True
@@ -240,12 +240,12 @@ class UpstreamCall(Struct):
     ) -> Answer:
         """Return the answer as it begins, as interceptors leave it; closing it gives back all that the request held.
 
-        Where a target is being asked already, `hold` is what it is held by, and `begun` gives what it has answered
+        Where a target is called already, `hold` is its reservation, and `begun` gives what it has answered
         after it was `waited` for so many seconds, and what is waited from now on.
 
         Raises:
-            FailureError: nobody answers.
-            LossError: nobody can be asked without a loss, and there may be none.
+            FailureError: no target answers.
+            LossError: no target can be called without a loss, and none is allowed.
             WireError: the target's dialect refuses what the request asks.
         """
         interceptors = self.services.interceptors
@@ -369,7 +369,7 @@ class UpstreamCall(Struct):
         return EventAnswer(batches=batches, aclose=batches.aclose)
 
     def _dispatched(self) -> tuple[Dispatch[Answer], Sequence[Route]]:
-        """Return who sends the request on its way, and to whom."""
+        """Return the dispatch of the request, and its routes."""
         dispatcher, plan = self.services.dispatcher, self.plan
         routes, group = routes_for(self.services, plan, self.request, self.headers, self.prompt_tokens)
         demand = Demand(plan, self.record, self.tokens, group)
@@ -377,7 +377,7 @@ class UpstreamCall(Struct):
 
     @property
     def _continues(self) -> bool:
-        """Whether another target may go on with the answer: there is one, it is streamed, and it is words."""
+        """Whether another target may continue the answer: there is one, it is streamed, and it is words."""
         if not self.plan.continues:
             return False
         request, sampling = self.request, self.request.sampling
@@ -389,7 +389,7 @@ class UpstreamCall(Struct):
     async def _go_on(
         self, dispatch: Dispatch[Answer], hold: Reservation, routes: Sequence[Route], said: SentAnswer, failure: Failure
     ) -> EventAnswer:
-        """Return the rest of an answer, by a target that continues a turn; the one that failed is asked last."""
+        """Return the rest of an answer, by a target that continues a turn; the one that failed is tried last."""
         self._said, self._kept_losses = said, len(self.losses)
         able = [route for route in routes if self._goes_on(route)]
         failed = (self.record.backend, self.record.target)
@@ -429,7 +429,7 @@ class UpstreamCall(Struct):
             raise
 
     def call(self, route: Route, key: int) -> Call:
-        """Return the request as `route` has it, to be asked with this key of its target's."""
+        """Return the request as `route` has it, to be sent with this key of its target's."""
         request = self.request if self._said is None else begun_request(self.request, self._said)
         named = request if request.model == route.model else replace(request, model=route.model)
         asked = apply_caps(apply_defaults(named, route), route, self.losses)
@@ -492,7 +492,7 @@ def route_costs(
 
 
 class TargetOrder(NamedTuple):
-    """The targets of a request in the order in which they are asked, and the group that keeps it to one of them."""
+    """The targets of a request in the order in which they are tried, and the group that keeps it to one of them."""
 
     routes: Sequence[Route]
     group: str | None

@@ -79,7 +79,7 @@ class _Replayed(Generic[Item]):
         return await anext(self._rest)
 
     async def stop(self) -> None:
-        """Have nobody read on: a source cannot be closed while it is read."""
+        """Stop reading: a source cannot be closed while it is read."""
         pending, self._pending = self._pending, None
         if pending is not None and not pending.done():
             pending.cancel()
@@ -134,7 +134,7 @@ async def _held_back(read: deque[Item], items: AsyncIterator[Item], hold_back: S
 
 
 def _seen(pending: asyncio.Task[Item]) -> None:
-    """Take note of how a read ended, so that nobody need."""
+    """Retrieve the outcome of a read, so that asyncio does not log it."""
     if not pending.cancelled():
         pending.exception()
 

@@ -1,9 +1,9 @@
-"""Where an answer breaks off in the middle of its words, another target goes on from there.
+"""If an answer breaks off in the middle of its words, another target continues it from there.
 
-Theory of operation. What the client has been given cannot be taken back, so the next target is asked with the words so
+Theory of operation. What the client has been given cannot be taken back, so the next target is called with the words so
 far as the beginning of its turn, and its answer is spliced on: its own beginning is left out, its words are trimmed of
 those that it repeats, its usage is added to what was used before. That is done only where words are all there is (no
-call, no candidates beside each other) and only by targets that continue a turn; anything else fails as it would have.
+call, no candidates in parallel) and only by targets that continue a turn; anything else fails as it would have.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MOST_PARTS = 3
 
 
 class SentAnswer:
-    """What of an answer has been given out, and whether another could go on from there."""
+    """The part of an answer that was sent, and whether another target could continue from there."""
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
@@ -67,7 +67,7 @@ class SentAnswer:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether it is nothing but words and thoughts, and no thought is half thought."""
+        """Whether it is nothing but words and reasoning, and no reasoning is incomplete."""
         return any(self._words) and self._plain and not self._in_other and not self._over
 
     def feed(self, event: Event) -> None:
@@ -93,7 +93,7 @@ class SentAnswer:
 
 
 class ResumeStage:
-    """A stage over the answer of the target that goes on: what is left of it to be given out behind `said`."""
+    """A stage over the answer of the target that continues: the rest of it, to be sent after `said`."""
 
     def __init__(self, said: SentAnswer) -> None:
         self._tail = said.text[-LONGEST_OVERLAP:]
@@ -133,7 +133,7 @@ class ResumeStage:
         return self._rest()
 
     def _words(self, text: str) -> Sequence[Event]:
-        """Hold words back for as long as they may repeat what was said before."""
+        """Hold words back for as long as they may repeat what was sent before."""
         self._held += text
         longer = range(len(self._held) + 1, len(self._tail) + 1)
         if any(self._tail[-length:].startswith(self._held) for length in longer):
@@ -155,7 +155,7 @@ class ResumeStage:
         return ended
 
     def _whole(self, ended: BlockEnded) -> BlockEnded:
-        """Return the end of a block; where it tells the whole of it, that is with what was said before."""
+        """Return the end of a block; where it has the block's whole text, that includes what was sent before."""
         before, cut = self._block, self._cut
         self._open, self._block, self._cut = False, "", 0
         if isinstance(ended.part, Text) and (before or cut):
@@ -164,9 +164,9 @@ class ResumeStage:
 
 
 def continued(answer: EventAnswer, go_on: Callable[[SentAnswer, Failure], Awaitable[EventAnswer]]) -> EventAnswer:
-    """Return `answer`; where it breaks off, `go_on` is asked for the rest of it.
+    """Return `answer`; where it breaks off, `go_on` is called for the rest of it.
 
-    `go_on` raises as a backend does where nobody can go on; then the answer fails as it failed at first.
+    `go_on` raises as a backend does where no target can continue; then the answer fails as it failed at first.
     """
     parts = [answer]
     batches = _batches(parts, go_on)
@@ -207,7 +207,7 @@ async def _batches(
 
 
 async def _next(batches: AsyncIterator[Sequence[Event]]) -> Sequence[Event]:
-    """Return the next batch, none behind the last; a failure that is raised in place of one is told."""
+    """Return the next batch, none after the last; a failure raised in place of one becomes an event."""
     try:
         return await anext(batches)
     except StopAsyncIteration:  # not by a default: CPython 3.11 has a bug there
@@ -248,13 +248,13 @@ def begun_request(request: Request, said: SentAnswer) -> Request:
 
 
 _BYTES_PER_TOKEN = 4
-"""Of English prose, the coarsest: an answer that is gone on with is not to end too early."""
+"""Of English prose, the coarsest: a continued answer must not end too early."""
 
 
 def remaining(said: SentAnswer, most: int | None) -> int | None:
     """Return how many tokens the rest of an answer may have, if the whole of it may have `most`.
 
-    Many servers tell what was used at the end alone, and some a first count at the beginning: the words count, too.
+    Many servers report what was used at the end alone, and some a first count at the beginning: the words count, too.
     """
     if most is None:
         return None

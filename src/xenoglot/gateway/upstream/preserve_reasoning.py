@@ -190,7 +190,7 @@ class ReasoningCacheBackend:
         self._place = place
 
     async def answer(self, call: Call) -> Answer:
-        """Answer with all that was said before.
+        """Answer with the stored reasoning restored.
 
         Raises:
             FailureError: as the backend does.
@@ -200,7 +200,7 @@ class ReasoningCacheBackend:
         return Recorder(self._keeper, self._owner, self._place, completed.request).watched(answer)
 
     async def count(self, call: Call) -> int | None:
-        """Count all that was said before."""
+        """Count with the stored reasoning restored."""
         return await self._backend.count(await self._completed(call))
 
     async def models(self) -> Sequence[ModelInfo]:
@@ -208,10 +208,10 @@ class ReasoningCacheBackend:
         return await self._backend.models()
 
     async def aclose(self) -> None:
-        """Nothing is held: the backend belongs to whoever made it."""
+        """Nothing is held: the backend belongs to its maker."""
 
     async def _completed(self, call: Call) -> Call:
-        """Return the call with all that was said before; what was put back into it is nothing that it can lose."""
+        """Return the call with the stored reasoning restored; what was restored is never reported as lost."""
         if not may_lack(self._keeper, call.request, self._place):
             return replace(call, body=None)
         said = call.request.messages

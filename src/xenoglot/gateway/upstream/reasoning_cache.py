@@ -1,10 +1,10 @@
 """What clients do not bring back of an answer though its maker wants it: taken from answers, put into requests. Pure.
 
-Clients strip reasoning, its seals, and what only the upstream's dialect knows of a part; some upstreams refuse the next
-request without them (DeepSeek's `reasoning_content`, Gemini's thought signatures), others forget what they thought. A
+Clients strip reasoning, its signatures, and what only the upstream's dialect knows of a part; some upstreams refuse the
+next request without them (DeepSeek's `reasoning_content`, Gemini's thought signatures), others lose their reasoning. A
 turn is found again by the id of any of its calls, a turn without calls by its words. Ids repeat where servers count, so
 a call has to ask the same of the same tool as well; and some clients drop them (Ollama's), so what all calls of a turn
-ask finds it too, behind the same words.
+ask finds it too, after the same words.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CALL, _CALLS, _WORDS = "call:", "calls:", "text:"
 
 
 class CachedReasoning(Struct, frozen=True, kw_only=True):
-    """A thought, and the label of what stood behind it in the turn; `None` at its end."""
+    """Reasoning, and the label of the part that followed it in the turn; `None` at its end."""
 
     part: Reasoning
     before: str | None = None
 
 
 class CachedTurn(Struct, frozen=True, kw_only=True):
-    """What of a turn is not said again: its thoughts, and by label what only its dialect knows of the other parts."""
+    """The parts of a turn that clients drop: its reasoning, and by label what only its dialect knows of other parts."""
 
     thoughts: tuple[CachedReasoning, ...] = ()
     extras: dict[str, Extra] = {}
@@ -68,8 +68,8 @@ def kept(parts: Sequence[Part]) -> CachedTurn | None:
 def keys(parts: Sequence[Part], before: Message | None = None) -> list[str]:
     """Return the keys under which a turn is kept and looked for, the surest first; often none.
 
-    They are those of its calls by their ids, and of all of them together behind the words of the turn `before` it; or
-    of its own words behind those: what is said often is said in many conversations.
+    They are those of its calls by their ids, and of all of them together after the words of the turn `before` it; or
+    of its own words after those: common words occur in many conversations.
     """
     calls = [part for part in parts if isinstance(part, ToolCall)]
     if calls:
@@ -112,7 +112,7 @@ def unpack(payload: bytes) -> CachedTurn | None:
 
 
 def _lacks_thoughts(parts: Sequence[Part], found: CachedTurn) -> bool:
-    """Whether the client left the thoughts out, or brought back their words without the seals that were on them."""
+    """Whether the client omitted the reasoning, or returned its words without their signatures."""
     brought = [part for part in parts if isinstance(part, Reasoning)]
     return not brought or (
         not any(map(_is_sealed, brought)) and any(_is_sealed(thought.part) for thought in found.thoughts)
@@ -131,7 +131,7 @@ def _completed(part: Part, extra: Extra | None) -> Part:
 
 
 def _thoughtful(parts: Sequence[Part], thoughts: Sequence[CachedReasoning]) -> Iterator[Part]:
-    """Yield the parts, each thought before what it stood before; where that is not there any more, at the front."""
+    """Yield the parts, each reasoning part before the part that it preceded; at the front if that is gone."""
     labels = _labels(parts)
     last = [thought for thought in thoughts if thought.before is None]
     yield from (thought.part for thought in thoughts if thought.before is not None and thought.before not in labels)

@@ -49,7 +49,7 @@ class CachedPlan(NamedTuple):
     alike: bool
 
     def first(self, services: UpstreamServices, request: Request, headers: Sequence[tuple[str, str]]) -> Selection:
-        """Return who is to be asked first for what a client who sent `headers` asks."""
+        """Return the first target for a request with these `headers`."""
         if self.alone:
             return Selection(self.aheads[0], None, last=True)
         routes, group = routes_for(services, self.plan, request, headers)
@@ -58,7 +58,7 @@ class CachedPlan(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Who is asked, with the group that keeps it to one of its keys; `last` if nobody else can be asked after it."""
+    """A target, with the group that keeps requests on one of its keys; `last` if no other target follows."""
 
     ahead: CachedRoute | None
     group: str | None
@@ -79,7 +79,7 @@ class RouteCache:
         """Return the way of a `client` of `dialect` who asks for `model`.
 
         Raises:
-            FailureError: nobody answers to the name, or not to this client.
+            FailureError: no model has the name, or none for this client.
         """
         place = (model, dialect.name, client.models)
         return self._known.get(place) or self._found(place, dialect, client)
