@@ -28,6 +28,7 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from google.genai import types as google
+from google.genai._gaos.types import interactions as google_interactions
 from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as ChatParams
@@ -106,7 +107,15 @@ SURFACES: Mapping[str, Surface] = {
         shapes("ConverseRequest", "ConverseResponse", "ConverseStreamOutput", "CountTokensRequest"),
         ("dialects/converse",),
     ),
-    "gemini": Surface((GenerateContentRequest, google.GenerateContentResponse), ("dialects/gemini",)),
+    "gemini": Surface((GenerateContentRequest, google.GenerateContentResponse), ("dialects/gemini", "dialects/google")),
+    "interactions": Surface(
+        (
+            google_interactions.CreateModelInteractionParam,
+            google_interactions.Interaction,
+            google_interactions.InteractionSSEEvent,
+        ),
+        ("dialects/interactions", "dialects/google"),
+    ),
 }
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-DIALECTS = ("responses", "chat", "completions", "messages", "converse", "gemini")
+DIALECTS = ("responses", "chat", "completions", "messages", "converse", "gemini", "interactions")
 
 
 @pytest.fixture(scope="module")
