@@ -67,7 +67,7 @@ def _add_record(commands: argparse._SubParsersAction[Parser]) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="environment variable with a secret to leave out, besides credentials in headers; repeatable",
+        help="environment variable with a secret to leave out, in addition to credentials in headers; repeatable",
     )
     _add_address(record)
     record.set_defaults(run=_record)

@@ -1,4 +1,4 @@
-"""Signatures for `help()` and editors: the options behind `**options`, each with its type and default.
+"""Signatures for `help()` and editors: the options of `**options`, each with its type and default.
 
 A function with many options declares them as `**options: Unpack[SomeOptions]`, where `SomeOptions` is a `TypedDict`.
 Type checkers and editors read that; at run time `inspect.signature` would show `**options` alone.

@@ -303,7 +303,7 @@ async def test_an_answer_longer_than_the_context_ends_with_it(engine: Engine) ->
     assert (answer.usage.input_tokens or 0) + (answer.usage.output_tokens or 0) == SHAPE.context
     room = answer.usage.output_tokens
     assert list(call.losses) == [
-        Loss("$.sampling", "max_tokens", "approximated", f"the context has room for {room}"),
+        Loss("$.sampling", "max_tokens", "approximated", f"the context has space for {room}"),
     ]
 
 

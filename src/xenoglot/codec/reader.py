@@ -200,8 +200,8 @@ def left(own: JSONObject, form: JSONObject, key: str) -> JSONObject:
 def is_placeholder(value: JSON) -> bool:
     """Whether `value` carries no information: null, zero, empty, or an object or list of such values.
 
-    What an object is (`type`) and where it stands (`index`) says nothing by itself. Servers whose answers are structs
-    without optional fields write these (Snowflake's Cortex: `"function_call": {"name": "", "arguments": ""}`).
+    What an object is (`type`) and where it stands (`index`) has no information by itself. Servers whose answers are
+    structs without optional fields write these (Snowflake's Cortex: `"function_call": {"name": "", "arguments": ""}`).
     """
     if isinstance(value, dict):
         return all(key in _PLACES or is_placeholder(item) for key, item in value.items())

@@ -275,7 +275,7 @@ class Engine:
         wanted = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         longest = min(wanted, room)
         if longest < (sampling.max_tokens or 0):
-            call.losses.approximated("$.sampling", "max_tokens", f"the context has room for {longest}")
+            call.losses.approximated("$.sampling", "max_tokens", f"the context has space for {longest}")
         further = fields_of(request)
         remembers = self._settings.remembers and further.get("cache_prompt") is not False
         fields |= {**sampler_fields(further, facts.context), "prompt": prompt, "n_predict": longest, **STREAMED}

@@ -57,7 +57,7 @@ async def echo(prompt: Prompt, tokens: Sequence[int], logprobs: tuple[Logprob, .
 
 
 def checked_length(request: Request) -> Sampling:
-    """Return how words are to be drawn; where only the prompt is asked for, no words are, which is no mistake."""
+    """Return how words are to be drawn; where only the prompt is requested, no words are drawn, which is no mistake."""
     sampling, prompt = request.sampling, request.prompt
     asked = prompt is not None and prompt.echo and not request.messages
     return replace(sampling, max_tokens=1) if sampling.max_tokens == 0 and asked else sampling
@@ -70,7 +70,7 @@ def best_of(request: Request) -> int | None:
 
 
 def of_several(request: Request, count: int) -> Request:
-    """Return the request for `count` answers with their likelihoods; without them the client does not hear its prompt.
+    """Return the request for `count` answers with their likelihoods; without them the client gets no prompt back.
 
     To weigh that too would be in vain: it is the same in all.
     """
@@ -89,7 +89,7 @@ class PromptEchoStage:
         self._speech = speech
 
     def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
-        """Return what more text made, behind the prompt."""
+        """Return what more text made, after the prompt."""
         return (*self._begin(), *self._speech.feed(text, logprobs))
 
     def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:

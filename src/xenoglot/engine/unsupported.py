@@ -51,7 +51,7 @@ _THINKING: Final = Fields(
 
 
 def check_size(said: Sequence[JSON], context: int) -> None:
-    """Refuse what is too long before anybody counts its tokens, which takes a second for a megabyte.
+    """Refuse what is too long before its tokens are counted, which takes a second for a megabyte.
 
     Raises:
         FailureError: it has more tokens than `context`, however few they are.

@@ -362,8 +362,8 @@ class KeyPool:
     def disable(self, index: int, now: float, *, sure: bool = True) -> None:
         """It was refused: let it rest, longer each time.
 
-        Where it is not `sure` that the key is at fault (403: it may be what was asked), it is used all the same while
-        no other is left: else one client could lock all others out.
+        Where it is not `sure` that the key is at fault (403: the request may be the reason), it is used all the same
+        while no other is left: else one client could lock all others out.
         """
         key = self._keys[index]
         key.refused_until = now + _doubled(FIRST_COOLDOWN, key.strikes, LONGEST_COOLDOWN)

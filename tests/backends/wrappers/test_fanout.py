@@ -143,7 +143,7 @@ def test_a_part_for_each_candidate_with_a_seed_of_its_own() -> None:
         (3, Prompt(texts=("b",)), Sampling(seed=8)),
     ]
     assert list(call.losses) == [
-        Loss("$.sampling", "n", "emulated", "the server makes one answer at a time: each is asked on its own")
+        Loss("$.sampling", "n", "emulated", "the server makes one answer at a time: one request for each")
     ]
 
 

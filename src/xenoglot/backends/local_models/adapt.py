@@ -41,7 +41,7 @@ class LocalJSONBackend(JSONBackend):
 
 
 def reading(backend: Backend, syntax: str, emulate: Emulate | None = None) -> Backend:
-    """Return `backend` with its text read by `syntax` (the name of one, `auto` or `off`), and held as `emulate` says.
+    """Return `backend` with its text read by `syntax` (the name of one, `auto` or `off`), and held by `emulate`.
 
     Tools are described in the prompt of a model that would not get them otherwise: a function of a request sees them
     there, and many templates have them.

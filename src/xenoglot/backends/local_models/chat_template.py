@@ -101,7 +101,7 @@ class TokenizerTemplate:
         elif tools := tools_of(request, losses):
             settings["tools"] = tools
             if request.tool_choice is not None and request.tool_choice.mode == "required":
-                losses.approximated("$.tool_choice", "mode", "the model is told of the tools, and may still decide")
+                losses.approximated("$.tool_choice", "mode", "the prompt lists the tools; the model may still decide")
         thinks = wants_thinking(request.thinking)
         if thinks is not None and self.knows_thinking:
             settings[_THINKING] = thinks

@@ -182,7 +182,7 @@ class _Reading:
                 case ToolCall() if self._form.calls:
                     turn = replace(turn, calls=(*turn.calls, part))
                 case Reasoning(text=str(thought)):
-                    self._losses.approximated(place, "reasoning", "the model's template decides whether it is told")
+                    self._losses.approximated(place, "reasoning", "the model's template decides whether it is rendered")
                     turn = replace(turn, reasoning=f"{turn.reasoning}{thought}")
                 case _:
                     words.append(self._texts.text(part, place))
@@ -198,11 +198,11 @@ class _Reading:
                 self._losses.emulated(where, "is_error", "the text begins with `[tool error]`")
                 text = f"[tool error] {text}"
             return TemplateMessage(role="tool", text=text, result=replace(result, name=name))
-        self._losses.approximated(where, "tool result", "told in words")
+        self._losses.approximated(where, "tool result", "rendered as text")
         return TemplateMessage(role="user", text=_result_text(name, text, failed=bool(result.is_error)))
 
     def _call(self, call: ToolCall, where: str) -> str:
-        self._losses.approximated(where, "tool call", "told in words")
+        self._losses.approximated(where, "tool call", "rendered as text")
         name = qualified(call.name, call.namespace)
         return f"<tool_call>\n{to_text({'name': name, 'arguments': _arguments(call)})}\n</tool_call>"
 

@@ -96,7 +96,7 @@ def report_logprobs(sampling: Sampling, losses: Losses) -> None:
     """Record that a model that returns text returns no probabilities."""
     for setting in _NEVER:
         if getattr(sampling, setting):
-            losses.dropped("$.sampling", setting, "the model does not tell how likely its words are")
+            losses.dropped("$.sampling", setting, "the model does not report token probabilities")
 
 
 Tokens: TypeAlias = "tuple[int, ...]"

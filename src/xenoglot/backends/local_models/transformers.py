@@ -166,7 +166,7 @@ class Transformers:
         if room <= 0:
             raise _overflow(len(tokens), self._context or 0)
         if room < (sampling.max_tokens or 0):
-            losses.approximated("$.sampling", "max_tokens", f"the context has room for {room}")
+            losses.approximated("$.sampling", "max_tokens", f"the context has space for {room}")
         return GenerationJob(
             tokens=tokens,
             settings=settings,

@@ -67,9 +67,9 @@ def report_tools(request: Request, losses: Losses) -> None:
     if choice is not None and choice.mode == "none":
         return
     for index in range(len(request.tools)):
-        losses.dropped(f"$.tools[{index}]", "tool", "the model is told of none")
+        losses.dropped(f"$.tools[{index}]", "tool", "the model receives none")
     if choice is not None and choice.names:
-        losses.dropped("$.tool_choice", "names", "the model is told of no tools")
+        losses.dropped("$.tool_choice", "names", "the model receives no tools")
 
 
 def report_tool(tool: Tool, where: str, losses: Losses) -> None:

@@ -85,7 +85,7 @@ Item = TypeVar("Item")
 
 
 class Remote:
-    """A server behind a base URL. `headers` are sent with every request, after the dialect's own.
+    """A server at a base URL. `headers` are sent with every request, after the dialect's own.
 
     A call has the index of the key in `keys`; requests of no call use the first.
     `authorize` returns the headers with a key, if they are not those of the dialect. `candid` is whether callers own

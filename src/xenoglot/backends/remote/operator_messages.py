@@ -149,7 +149,7 @@ class OperatorMessages:
         return self._with(failure, f"{self.base} failed within its answer{said}")
 
     def first_words(self, answer: ServerAnswer) -> str:
-        """Return the first words of a body; of a page for a browser, its title."""
+        """Return the first words of a body, or the title of a page for a browser."""
         text = answer.data[: 4 * _READ].decode("utf-8", "replace")
         if answer.is_html:
             title = _TITLE.search(text)

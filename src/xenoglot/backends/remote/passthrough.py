@@ -28,7 +28,7 @@ _TOOLS = frozenset({"tools", "functions"})
 class UpstreamRequest(NamedTuple):
     """A request as a server is sent it: where to, what, and what it is to answer in.
 
-    `verbatim` says that its answer may be passed to the client byte for byte; `usage_added` that usage was requested
+    `verbatim`: its answer may be passed to the client byte for byte; `usage_added`: usage was requested
     for a client that did not: it is taken out of those bytes.
     """
 

@@ -76,7 +76,7 @@ def unreachable(error: TransportError) -> Failure:
 
 
 def invalid_answer(error: WireError) -> Failure:
-    """Return the failure of an answer that is not what its dialect allows; `operator_message` says what is wrong."""
+    """Return the failure of an answer that is not what its dialect allows; `operator_message` has the reason."""
     return Failure(
         kind="upstream",
         message=f"server error: the upstream's answer was not understood: {error}",
@@ -241,7 +241,7 @@ class ResponseErrors:
         return error
 
     def failure(self, body: JSON, reply: UpstreamResponse, data: bytes = b"", url: str | None = None) -> FailureError:
-        """Return what an error says whose body this is; `data` is the body as it came."""
+        """Return the failure for an error with this body; `data` is the body as it came."""
         told = self._dialect.decode_error(reply.status, body)
         failure = self.for_client(told)
         headers, now = headers_in(body) | dict(reply.headers), time.time()

@@ -79,7 +79,7 @@ def shares_of(call: Call, *, texts: bool, candidates: bool) -> list[CallShare]:
     if prompt is not None and several:
         requests = [replace(call.request, prompt=replace(prompt, texts=(text,))) for text in prompt.texts]
     if candidates and each > 1:
-        call.losses.emulated("$.sampling", "n", "the server makes one answer at a time: each is asked on its own")
+        call.losses.emulated("$.sampling", "n", "the server makes one answer at a time: one request for each")
         requests = [one for request in requests for one in _one_by_one(request, each)]
         each = 1
     if len(requests) == 1:

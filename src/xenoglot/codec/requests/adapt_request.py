@@ -33,7 +33,7 @@ UNFETCHED = "[a picture that could not be fetched]"
 
 
 def without_pictures(messages: Sequence[Message], target: Target, losses: Losses) -> tuple[Message, ...]:
-    """Return the messages, each image that the server cannot take replaced by a text that says so."""
+    """Return the messages, each image that the server cannot take replaced by a text that states this."""
     return tuple(
         replace(message, content=_parts(message.content, f"$.messages[{index}].content", target, losses))
         for index, message in enumerate(messages)

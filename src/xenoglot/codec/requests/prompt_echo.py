@@ -1,9 +1,9 @@
 """Text of the prompt at the start of its answer (`echo`): whether the server or we have to add it.
 
 A model that reads texts as they stand can begin its answer with the text (`Prompt.echo`), and report its
-probabilities. For one that answers turns, the encoder of the answer adds the text. So a backend that has done it says
-so, in the form of the first part; there also stands the first token of the text where the others are weighed, for
-nothing comes before it that would make it likely or not.
+probabilities. For one that answers turns, the encoder of the answer adds the text. So a backend that has done it
+reports that, in the form of the first part; there also stands the first token of the text where the others are weighed,
+for nothing comes before it that would make it likely or not.
 """
 
 from __future__ import annotations

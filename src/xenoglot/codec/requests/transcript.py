@@ -109,7 +109,7 @@ def _turns(message: Message, where: str, dialect: str, losses: Losses) -> Iterat
 
 
 def _result(result: ToolResult, where: str, dialect: str, losses: Losses) -> str:
-    losses.approximated(where, "tool result", "told in words")
+    losses.approximated(where, "tool result", "rendered as text")
     if result.is_error:
         losses.emulated(where, "is_error", "the text begins with `[tool error]`")
     _beside(result, where, dialect, losses)
@@ -129,7 +129,7 @@ def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool)
         case Text(text=text) | Refusal(text=text):
             return text
         case ToolCall(name=name, arguments=arguments):
-            losses.approximated(where, "tool call", "told in words")
+            losses.approximated(where, "tool call", "rendered as text")
             return f"[called {name}({arguments})]"
         case File(source=Plain(text=text)):
             losses.approximated(where, "file", "its text is part of the message text")

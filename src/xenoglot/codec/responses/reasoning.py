@@ -1,4 +1,4 @@
-"""Reasoning in answers: removed if the client did not request it, and sealed reasoning of other dialects.
+"""Reasoning in answers: removed if the client did not request it, and encrypted reasoning of other dialects.
 
 In some dialects reasoning is returned on request only, and clients that did not request it read the first block as the
 answer (`message.content[0].text`). Its tokens stay counted, and whatever stores answers for later turns sees them

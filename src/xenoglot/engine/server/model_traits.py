@@ -78,7 +78,7 @@ def thinks(manner: ModelTraits, template: ChatTemplate, *, wanted: bool | None) 
 
 
 def has_thoughts(text: str) -> bool:
-    """Return whether a chat template names the tags of a thought."""
+    """Return whether a chat template names the tags of reasoning."""
     return any(_both(text, tags) for tags in _all_thoughts())
 
 
@@ -111,7 +111,7 @@ def _in(template: ChatTemplate, row: Syntax) -> list[CallSyntax]:
 
 
 def _thoughts(template: ChatTemplate, row: Syntax | None) -> ReasoningSyntax | None:
-    """Return how a model of this template thinks: as its row says, or as the template does."""
+    """Return the reasoning syntax of a model with this template: that of its row, or the template's."""
     known = [*(row.thoughts if row is not None else ()), *_all_thoughts()]
     return next((tags for tags in known if _both(template.text, tags)), None)
 

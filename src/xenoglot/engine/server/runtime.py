@@ -144,16 +144,16 @@ class Process(Protocol):
         """Return the address of the running engine.
 
         Raises:
-            EngineError: it is not there, and will not be soon.
+            EngineError: it is not running, and will not be soon.
         """
         ...
 
     async def lost(self, endpoint: EngineEndpoint) -> None:
-        """Be told that nobody answers at `endpoint`; gives when `ready` knows better."""
+        """Report that no process answers at `endpoint`; returns when `ready` has a better one."""
         ...
 
     def hung(self) -> None:
-        """Be told that it is silent for too long, and is to be replaced."""
+        """Report that the process is silent for too long, and is to be replaced."""
         ...
 
     async def stop(self) -> None:
@@ -178,7 +178,7 @@ class Runtime:
         self._fragments: dict[tuple[str, bool], list[int]] = {}
 
     async def facts(self) -> RuntimeProperties:
-        """Return what the running model says of itself; asked once in each life of the process."""
+        """Return the running model's properties; requested once in each life of the process."""
         endpoint = await self._ready()
         if self._facts is None or self._facts[0] is not endpoint:
             properties = await self._ask("GET", "/props", None, _Properties)
@@ -230,11 +230,11 @@ class Runtime:
         return self._fragments[key]
 
     async def tokens_of_content(self, text: str) -> list[int]:
-        """Return the tokens of words that somebody wrote; whatever they look like, none is a control token."""
+        """Return the tokens of words that a client wrote; whatever they look like, none is a control token."""
         return await self._tokenize(text, special=False, first=False)
 
     async def tokens_around_content(self, text: str) -> list[int]:
-        """Return the tokens of words that somebody wrote, with those with which texts of the model begin and end."""
+        """Return the tokens of words that a client wrote, with those with which texts of the model begin and end."""
         body = {"content": text, "add_special": True, "parse_special": False}
         return (await self._ask("POST", "/tokenize", body, _Tokens)).tokens
 
@@ -259,7 +259,7 @@ class Runtime:
         return (await self._ask("POST", "/detokenize", {"tokens": tokens}, _Content)).content
 
     async def weigh(self, fields: JSONObject) -> tuple[TokenLogprob, ...]:
-        """Return the likelihoods of what a completion made, which is asked for in one piece."""
+        """Return the likelihoods of what a completion made, which is requested in one piece."""
         return (await self._ask("POST", "/completion", fields, _Weighed)).completion_probabilities
 
     async def vectors(self, texts: Sequence[Sequence[int]]) -> list[str]:
@@ -306,7 +306,7 @@ class Runtime:
         return reply
 
     def broken(self, error: TransportError) -> None:
-        """Have a process replaced that neither answers nor ends: whatever it was at, others wait behind it."""
+        """Have a process replaced that neither answers nor ends: other requests wait for it."""
         if error.kind == "timeout" and error.stage != "connect":
             self._process.hung()
 

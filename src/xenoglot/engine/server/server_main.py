@@ -35,7 +35,7 @@ class Config(TypedDict):
 
     `slots` requests run concurrently and share `context` tokens of memory; prompts are processed in batches of `batch`
     tokens. `socket` is the path of the unix socket, or "" for a free loopback port. `pooling` is "" for a generating
-    model; for embeddings it is `mean` (over all tokens) or `model` (as the model file says).
+    model; for embeddings it is `mean` (over all tokens) or `model` (as the model file specifies).
     """
 
     model: str
@@ -149,7 +149,7 @@ def say(report: int, line: dict[str, str]) -> None:
 
 
 def leave_at_end_of_input(config: Config) -> None:
-    """Wait until nobody holds the other end of stdin."""
+    """Wait until the other end of stdin is closed."""
     while os.read(0, LONGEST_LINE):
         pass
     abandon(config)

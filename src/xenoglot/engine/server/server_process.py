@@ -55,11 +55,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Capacity of the engine.
 
     `slots` requests run concurrently, more wait in the queue; they share `context` tokens of memory (None: as the
-    weights say, or 8192). Prompts are processed in batches of `batch` tokens: between two batches other requests run
-    and disconnects are noticed. A load longer than `load_seconds` is a failure. At most `queue` requests wait, each at
-    most `queue_seconds`. With `pooling` it makes embeddings instead of text: pooled over all tokens of a text, or as
-    the weights say. With `remembers`, a common prefix of two prompts is processed once: a client can then learn, from
-    the time and the usage, that an earlier request had the same prefix.
+    weights specify, or 8192). Prompts are processed in batches of `batch` tokens: between two batches other requests
+    run and disconnects are noticed. A load longer than `load_seconds` is a failure. At most `queue` requests wait, each
+    at most `queue_seconds`. With `pooling` it makes embeddings instead of text: pooled over all tokens of a text, or as
+    the weights specify. With `remembers`, a common prefix of two prompts is processed once: a client can then learn,
+    from the time and the usage, that an earlier request had the same prefix.
     """
 
     slots: int = 4
@@ -145,7 +145,7 @@ class Child:
         """Send the configuration and wait for the address.
 
         Raises:
-            StartError: the worker said why it cannot serve, or it ended without a word, or took too long.
+            StartError: the worker reported why it cannot serve, ended without a report, or took too long.
         """
         config = {
             "model": str(weights.path),
@@ -250,7 +250,7 @@ async def _tail(stream: asyncio.StreamReader | None) -> bytes:
 
 
 def _explain(status: int) -> str:
-    """Say why a process ended before it could say so itself."""
+    """Return why a process ended before it could report that itself."""
     if status >= 0:
         return f"the engine's process ended with status {status} while it loaded the model"
     name = signal.Signals(-status).name

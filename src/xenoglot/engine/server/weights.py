@@ -28,7 +28,7 @@ from xenoglot.user_directories import user_directory
 
 Progress = Callable[[str], None]
 Received = Callable[[int, int], None]
-"""Told how many of how many megabytes have come."""
+"""Called with the megabytes received and their total."""
 
 CURE: Final = "run `xenoglot pull` where there is a network, or name a model file with `--gguf PATH`"
 WORK_PREFIX: Final = ".fetch-"
@@ -164,14 +164,14 @@ def fetch(
     received: Received | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Weights:
-    """Give the model's file, downloading it where it is not there yet.
+    """Give the model's file, downloading it where it is missing.
 
     Safe to run in several processes at once: each works in a folder of its own and the last step is an atomic rename.
-    `progress` is told what happens, in short lines; how much has come is told to `received`, where that is given, by
+    `progress` receives short lines about the steps; `received`, where given, is called with the amount downloaded, by
     itself. Blocks; 1 to 3 s on a fast network.
 
     Raises:
-        WeightsError: it cannot be had; the message says what to do, `detail` what the installer said.
+        WeightsError: it cannot be had; the message has what to do, `detail` the installer's output.
     """
     for path in _places(model, environ):
         if _sized(path, model.member_size) and _matches(path, model.member_sha256):
@@ -192,7 +192,7 @@ def _places(model: Model, environ: Mapping[str, str]) -> list[Path]:
 
 
 def _installed(model: Model) -> Iterator[Path]:
-    """Where the pinned wheel put the file, if somebody installed it; nothing of it is imported."""
+    """Where the pinned wheel put the file, if it is installed; nothing of it is imported."""
     for distribution in importlib.metadata.distributions(name=model.distribution):
         if distribution.version == model.version:
             yield Path(str(distribution.locate_file(model.member)))
@@ -287,7 +287,7 @@ class _Download(Struct, frozen=True):
             )
 
     def _follow(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the installer, telling how much has come whenever that has changed."""
+        """Wait for the installer, and report each change of the amount downloaded."""
         told = 0
         while True:
             try:

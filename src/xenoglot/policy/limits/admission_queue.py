@@ -67,7 +67,7 @@ class FairQueue(Generic[W]):
         return [next(iter(lane.values())) for lanes in self._owners.values() for lane in lanes.values()]
 
     def add(self, waiting: W) -> None:
-        """Wait behind all others."""
+        """Wait after all others."""
         self._owners.setdefault(waiting.owner, {}).setdefault(waiting.lane, {})[waiting.number] = waiting
         self._length += 1
 

@@ -44,7 +44,7 @@ SCHEMA: Final[JSON] = {
 
 WEATHER: Final = Tool(
     name="get_weather",
-    description="Tells the weather of a city.",
+    description="Returns the weather of a city.",
     parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 
