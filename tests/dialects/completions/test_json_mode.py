@@ -12,7 +12,7 @@ ASK = (Message(role="user", content=(Text(text="obj"),)),)
 PREFILL = (*ASK, Message(role="assistant", content=(Text(text="{"),)))
 TOLD = "User: obj\n\nSystem: Answer with JSON alone.\n\nAssistant:"
 GONE = "$ output dropped (the dialect has no form of answers)"
-NEAR = "$.output kind approximated (told at the end of the prompt, and not enforced)"
+NEAR = "$.output kind approximated (described at the end of the prompt, and not enforced)"
 
 
 @pytest.mark.parametrize(

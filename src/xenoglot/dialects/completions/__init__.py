@@ -1,7 +1,7 @@
 """OpenAI's legacy Completions for text that continues a prompt, with the extensions of local model servers.
 
-The wire is that of `POST /v1/completions` (https://developers.openai.com/api/docs/api-reference/completions); besides
-it the fields of vLLM, llama.cpp and SGLang are understood.
+The wire is that of `POST /v1/completions` (https://developers.openai.com/api/docs/api-reference/completions); in
+addition to it the fields of vLLM, llama.cpp and SGLang are understood.
 """
 
 from __future__ import annotations

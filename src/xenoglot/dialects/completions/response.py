@@ -55,7 +55,7 @@ def decode_response(body: JSON) -> Response:
 
 
 def encode_response(response: Response, request: Request, losses: Losses) -> JSONObject:
-    """Return the answer for the client that sent `request`; it begins with the prompt if the client asked for that.
+    """Return the answer for the client that sent `request`; it begins with the prompt if the client requested that.
 
     Id and time come from outside; the wire requires them, so where they did not they are empty and 0.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def take_text(choice: Reader) -> str | None:
-    """Take the text of a choice; of a server that answers as if it were asked for a turn, that of the turn (L8).
+    """Take the text of a choice, or of its turn if the server answers with a turn (L8).
 
     Raises:
         WireError: it is of a wrong type.

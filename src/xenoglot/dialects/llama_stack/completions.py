@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def decode_request(body: JSON) -> Request:
-    """Return the request in `body`; of content that is more than text the whole is kept beside its text.
+    """Return the request in `body`; content that is more than text is kept whole, next to its text.
 
     Raises:
         WireError: a field is missing, or of the wrong type.
@@ -71,7 +71,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """Return the request for a server; one that came in this dialect goes out as it came.
 
     Raises:
-        WireError: it has turns, for which there is no place, or cannot be asked of the server at all.
+        WireError: it has turns, for which there is no place, or the server cannot do something that it wants.
     """
     home = came_from(request, COMPLETION)
     crossing = EncodeContext(losses, target, home)
@@ -103,7 +103,7 @@ def _asked(request: Request, losses: Losses) -> tuple[str, Sampling]:
 
 
 def _text(request: Request, prompt: Prompt, losses: Losses) -> str:
-    """Return the text to be continued; what the system says stands before it."""
+    """Return the text to be continued; the system turn's text stands before it."""
     if any(message.role not in ("system", "developer") for message in request.messages):
         raise WireError("$.messages", "the target model takes messages or a prompt, not both")
     if prompt.suffix:
@@ -122,7 +122,7 @@ def _text(request: Request, prompt: Prompt, losses: Losses) -> str:
 
 
 def _note_asked(request: Request, prompt: Prompt, losses: Losses) -> None:
-    """Refuse, or record, what is asked of the text itself and of how many answers are made."""
+    """Refuse, or record, options about the text itself and about the number of answers."""
     if prompt.echo and request.sampling.logprobs:
         raise WireError("$.echo", "the target model returns no log probabilities of the prompt")
     if prompt.best_of is not None and prompt.best_of > 1:

@@ -72,7 +72,7 @@ def decode_response(body: JSON) -> Embeddings:
     """Return the vectors in `body`.
 
     Raises:
-        WireError: they are not there, or are none.
+        WireError: they are missing, or are none.
     """
     reader = Reader(body)
     path = reader.at("embeddings")

@@ -23,7 +23,7 @@ _STATUS_FIRST = re.compile(r"(?P<status>[45]\d\d): (?P<message>.*)", re.DOTALL)
 """How an error in a stream reads: the text of an `HTTPException`."""
 
 _NO_MODEL = re.compile(r"Model '.*' not found", re.DOTALL)
-"""What the router says of a model that it does not know, with status 400."""
+"""The router's text for an unknown model, with status 400."""
 
 _LONGEST_TEXT = 500
 
@@ -58,7 +58,7 @@ def encode_error(failure: Failure) -> tuple[int, JSONObject]:
 
 
 def encode_stream_error(failure: Failure) -> JSONObject:
-    """Return the event that tells of a failure inside a stream."""
+    """Return the event that reports a failure inside a stream."""
     status, body = encode_error(failure)
     if isinstance(body.get("error"), dict) and "message" in body["error"] and _is_told(body["error"]["message"]):
         return body
@@ -79,7 +79,7 @@ def _read(status: int, body: JSON) -> tuple[int | None, str]:
 
 
 def _said(value: JSON) -> str:
-    """Return the message, wherever it stands."""
+    """Return the message from any field that has it."""
     match value:
         case str() if len(value) <= _LONGEST_TEXT or not value.lstrip().startswith("<"):
             return value.strip()
@@ -105,7 +105,7 @@ def _kind(status: int | None, message: str) -> FailureKind:
 
 
 def _message(failure: Failure) -> str:
-    """Return the message; that of a context overflow says it so that clients know it (pitfall-123)."""
+    """Return the message; that of a context overflow is worded so that clients know it (pitfall-123)."""
     if failure.kind != "context_overflow" or find_overflow(failure.message):
         return failure.message
     if failure.limit is None:

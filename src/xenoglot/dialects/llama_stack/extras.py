@@ -42,7 +42,7 @@ def authorize(key: str | None) -> Headers:
 
 
 def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:  # noqa: ARG001  it has no such headers
-    """Return nothing: the server tells no limits."""
+    """Return nothing: the server reports no limits."""
     return None
 
 
@@ -52,7 +52,7 @@ def encode_limits(limits: RateLimits, now: float) -> Headers:  # noqa: ARG001  t
 
 
 def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
-    """Return the models of a list that can be asked (`types/model.py` of the SDK); those for embeddings cannot.
+    """Return the models of a list that can generate (`types/model.py` of the SDK); those for embeddings cannot.
 
     Raises:
         WireError: it is no list of objects.

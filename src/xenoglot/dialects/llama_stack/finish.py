@@ -24,7 +24,7 @@ _EXACT = ("stop", "length", "tool_calls")
 
 
 def decode_finish(raw: str | None, *, calls: bool, name: str = NAME) -> Finish:
-    """Return why an answer ended; beside calls it waits for their results, whichever word says so (L7, L-W8)."""
+    """Return why an answer ended; with calls it waits for their results, whichever word the server uses (L7, L-W8)."""
     reason = "unknown" if raw is None else _REASONS.get(raw, "unknown")
     if calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
@@ -32,7 +32,7 @@ def decode_finish(raw: str | None, *, calls: bool, name: str = NAME) -> Finish:
 
 
 def encode_finish(finish: Finish, where: str, losses: Losses, *, name: str = NAME) -> str | None:
-    """Return the word for why an answer ended; what came in this dialect goes home, be it nothing.
+    """Return the word for why an answer ended; what came in this dialect returns unchanged, even if absent.
 
     The record for texts knows no calls, and needs a word.
     """

@@ -1,7 +1,7 @@
 """Encodes and decodes log probabilities: for each position a map from token to its log probability.
 
-The wire (`TokenLogProbs` in `llama_stack/apis/inference/inference.py`) does not say which of several was drawn. It is
-the one with which the text goes on; where none does, the likeliest.
+The wire (`TokenLogProbs` in `llama_stack/apis/inference/inference.py`) does not mark which of several was drawn. It is
+the one with which the text continues; where none does, the likeliest.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _BEGINNINGS = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif"}
 _RIFF, _WEBP = "UklGR", "RUJQ"
-"""How images begin, in base64: the wire's `data` does not say what it is."""
+"""How images begin, in base64: the wire's `data` has no media type."""
 
 
 def media_type(data: str) -> str | None:
@@ -105,7 +105,7 @@ def encode_content(items: Sequence[JSONObject], spelled: str | None) -> JSON:
 
 
 def encode_item(part: Part, where: str, losses: Losses) -> JSONObject | None:
-    """Return one item, or `None` (and a loss) where there is no way to say it."""
+    """Return one item, or `None` (and a loss) where it cannot be expressed."""
     if getattr(part, "cache", None) is not None:
         losses.dropped(where, "cache", "the server decides what it caches")
     match part:
@@ -126,7 +126,7 @@ def encode_item(part: Part, where: str, losses: Losses) -> JSONObject | None:
 
 
 def in_words(part: Part, where: str, losses: Losses) -> str | None:
-    """Return what a part that is no text says in words, or `None` if it has none; either is a loss."""
+    """Return the words of a part that is no text, or `None` if it has none; either is a loss."""
     kind = name_of(part)
     text: str | None = None
     match part:
@@ -150,7 +150,7 @@ def in_words(part: Part, where: str, losses: Losses) -> str | None:
 
 
 def _beside(part: File, where: str, losses: Losses) -> None:
-    """Record what becomes of that which a document says beside its text."""
+    """Record what becomes of a document's fields other than its text."""
     if part.name:
         losses.emulated(where, "name", "stands in the line before its text")
     for name in ("context", "citable"):
@@ -165,7 +165,7 @@ def _document(source: Plain | Nested) -> str:
 
 
 def _encode_image(part: Image, where: str, losses: Losses) -> JSONObject | None:
-    """Return an image; of inline bytes only a URL can tell what they are (L5)."""
+    """Return an image; inline bytes need a URL, which has their media type (L5)."""
     form, own = form_of(part.extra, NAME), own_fields(part.extra, where, losses)
     if part.detail is not None:
         losses.dropped(where, "detail", NO_DETAIL)

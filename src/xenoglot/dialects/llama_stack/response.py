@@ -54,7 +54,7 @@ def refuse_error(reader: Reader, wanted: str) -> None:
 
 
 def with_logprobs(reader: Reader, content: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return the parts, the one text among them with the answer's probabilities; of several nobody knows whose."""
+    """Return the parts, the one text with the answer's probabilities; with several texts the owner is unknown."""
     texts = [part for part in content if isinstance(part, Text)]
     if len(texts) != 1:
         return content
@@ -123,7 +123,7 @@ def _content(items: list[JSONObject], spelled: str | None) -> JSON:
 
 
 def finish_field(candidate: Candidate, form: JSONObject, losses: Losses, name: str = NAME) -> JSONObject:
-    """Return why the answer ended; where nobody said, the field stays as it was, or `null`."""
+    """Return why the answer ended; without a reason, the field stays as it was, or `null`."""
     if candidate.finish is None:
         return {} if form.get("stop_reason") == "absent" else {"stop_reason": None}
     return {"stop_reason": encode_finish(candidate.finish, f"{WHERE}.finish", losses, name=name)}

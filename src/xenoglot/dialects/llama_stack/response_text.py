@@ -22,7 +22,7 @@ WHERE = "$.candidates[0]"
 
 
 def note_unsaid(response: Response, losses: Losses) -> None:
-    """Record what the dialect cannot say of an answer as a whole."""
+    """Record what the dialect cannot express about an answer as a whole."""
     for field in ("id", "model", "service_tier"):
         if getattr(response, field) is not None:
             losses.dropped("$", field, "an answer of the dialect has no such field")
@@ -31,7 +31,7 @@ def note_unsaid(response: Response, losses: Losses) -> None:
 
 
 def answer_items(parts: Sequence[Part], losses: Losses) -> list[JSONObject]:
-    """Return what an answer says beside its calls, as items of content."""
+    """Return an answer's content without its calls, as items."""
     items: list[JSONObject] = []
     for index, part in enumerate(parts):
         where = f"{WHERE}.content[{index}]"
@@ -46,7 +46,7 @@ def answer_items(parts: Sequence[Part], losses: Losses) -> list[JSONObject]:
 
 
 def answer_text(part: Part, where: str, losses: Losses) -> str | None:
-    """Return a part of an answer in words; `None` (and a loss) where it has none. Thoughts are not words (L-W12)."""
+    """Return a part of an answer in words; `None` (and a loss) where it has none. Reasoning is not words (L-W12)."""
     if getattr(part, "cache", None) is not None:
         losses.dropped(where, "cache", "the dialect marks no caches")
     match part:

@@ -1,6 +1,6 @@
 """Encodes and decodes tool calls.
 
-The wire is between two spellings: `arguments` is an object, to become the text that `arguments_json` holds beside it
+The wire is between two spellings: `arguments` is an object, to become the text that `arguments_json` holds as well
 (`ToolCall` in `llama_stack/models/llama/datatypes.py`). Its object nests one level only; what nests deeper, or is no
 object at all, is written as text in both places, which the type allows.
 """

@@ -3,9 +3,9 @@
 Source: `ToolDefinition` and `BuiltinTool` in `llama_stack/models/llama/datatypes.py`, `ToolConfig` in
 `llama_stack/apis/inference/inference.py`.
 
-A parameter has a type, a description, a default, and is required unless it says otherwise (`ToolParamDefinition` in
-`llama_stack/models/llama/datatypes.py`). A schema that says no more crosses exactly, falsy defaults included (L6). Of
-any other the top is written, and the rest told in the descriptions, for the model to read (L-W11).
+A parameter has a type, a description, a default, and is required unless it specifies otherwise (`ToolParamDefinition`
+in `llama_stack/models/llama/datatypes.py`). A schema with no more than that is translated exactly, falsy defaults
+included (L6). Of any other the top is written, and the rest added to the descriptions, for the model to read (L-W11).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def schema_of(parameters: JSONObject, path: str = "$") -> JSONObject:
 
 
 def parameters_of(schema: JSON, where: str, losses: Losses) -> tuple[JSONObject, str]:
-    """Return the parameters that `schema` describes, and what is to be told of it as a whole."""
+    """Return the parameters that `schema` describes, and its description as a whole."""
     known = schema if isinstance(schema, dict) else {}
     properties, required = known.get("properties"), known.get("required")
     named = properties if isinstance(properties, dict) else {}
@@ -200,7 +200,7 @@ def take_choice(reader: Reader, tools: Sequence[RequestTool], form: JSONObject) 
     """Take `tool_config`, and `tool_choice`, which is its older name.
 
     Raises:
-        WireError: they contradict each other, or name a tool that is not there (as the server has it).
+        WireError: they contradict each other, or name a tool that does not exist (as the server has it).
     """
     older = reader.take("tool_choice", str)
     word = _take_config(reader, form)
@@ -231,7 +231,7 @@ def _take_config(reader: Reader, form: JSONObject) -> str | None:
 
 
 def encode_choice(request: Request, own: JSONObject, crossing: EncodeContext, *, tools: bool) -> JSONObject:
-    """Return the fields that say which tools may be called, and how they are shown to the model."""
+    """Return the fields with the tools that may be called, and how they are shown to the model."""
     form = form_of(request.extra, NAME)
     config = rest_of(own, form, "tool_config")
     if form.get("append"):

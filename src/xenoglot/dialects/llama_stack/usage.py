@@ -34,7 +34,7 @@ _UNIT = "tokens"
 
 
 def take_usage(reader: Reader, name: str) -> Usage | None:
-    """Take `metrics`, which the record `name` said, where it is a list of objects; `None` if it is empty or none."""
+    """Take `metrics`, sent by the record `name`, where it is a list of objects; `None` if it is empty or none."""
     metrics = reader.peek("metrics")
     if not isinstance(metrics, list) or not all(isinstance(item, dict) for item in metrics) or not metrics:
         return None
@@ -64,7 +64,7 @@ def _decode(metrics: list[JSON], dialect: str) -> Usage:
 
 
 def encode_usage(usage: Usage | None, losses: Losses, name: str) -> JSONObject:
-    """Return the field `metrics`; as it came, if it still says the same."""
+    """Return the field `metrics`; as it came, if it still means the same."""
     if usage is None:
         return {}
     own = own_fields(usage.extra, WHERE, losses, name).get("metrics", [])

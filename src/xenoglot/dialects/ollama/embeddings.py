@@ -78,7 +78,7 @@ def decode_embed_response(body: JSON) -> Embeddings:
     """Return the vectors in `body`.
 
     Raises:
-        WireError: they are not there, or are none.
+        WireError: they are missing, or are none.
     """
     reader = Reader(body)
     path = reader.at("embeddings")
@@ -143,7 +143,7 @@ def decode_older_response(body: JSON) -> Embeddings:
 
 
 def encode_older_response(embeddings: Embeddings, request: EmbeddingRequest, losses: Losses) -> JSONObject:  # noqa: ARG001  the record's form
-    """Return the answer; clients of this endpoint are told no count."""
+    """Return the answer; clients of this endpoint receive no count."""
     vector: list[JSON] = [*embeddings.vectors[0]] if embeddings.vectors else []
     return {"embedding": vector, **losses.carry(embeddings.extra, "$", EMBEDDINGS)}
 

@@ -21,7 +21,7 @@ _NO_SUCH_ROUTE = 405
 _MAY_OVERFLOW = frozenset({"invalid_request", "too_large", "internal", "upstream"})
 
 OVERFLOW = "the input length exceeds the context length"
-"""How the server tells of it (`server/routes.go`)."""
+"""The server's text for it (`server/routes.go`)."""
 
 _LONGEST_TEXT = 500
 
@@ -60,7 +60,7 @@ def encode_error(failure: Failure) -> tuple[int, JSONObject]:
 
 
 def _sentence(body: JSON) -> str:
-    """Return the sentence, wherever a server or what stands before it has put it; of a page nothing is shown."""
+    """Return the sentence from any field in which a server or a proxy puts it; a page gives none."""
     if isinstance(body, dict):
         inner = body.get("error", body.get("message"))
         return _sentence(inner) if isinstance(inner, str | dict) else ""

@@ -25,7 +25,7 @@ class OllamaEndpoint(Struct, frozen=True, kw_only=True):
     words: str
     """The field that holds the words."""
     nested: bool
-    """Whether words, thoughts and calls stand in a `message`, or beside everything else."""
+    """Whether words, reasoning and calls stand in a `message`, or at the top level."""
 
 
 CHAT = OllamaEndpoint(name="ollama", words="content", nested=True)
@@ -34,7 +34,7 @@ GENERATE = OllamaEndpoint(name="ollama_generate", words="response", nested=False
 NAMES = frozenset({CHAT.name, GENERATE.name})
 
 OPTION = "options."
-"""Begins the name under which an option that nobody took is carried: losses name each, not all of them at once."""
+"""Begins the name under which an unknown option is carried: losses name each, not all of them at once."""
 
 SHARED = frozenset(
     {

@@ -28,13 +28,13 @@ USAGE: Final = Fields(
 
 
 def decode_finish(raw: str | None, *, calls: bool) -> Finish:
-    """Return why an answer ended; older servers do not say, and none says that it waits for a tool (pitfall-69)."""
+    """Return why an answer ended; older servers do not report it, and none reports a wait for a tool (pitfall-69)."""
     reason = "stop" if raw is None else _REASONS.get(raw, "unknown")
     return Finish(reason="tool_calls" if calls and reason == "stop" else reason, raw=raw, dialect=FAMILY)
 
 
 def encode_finish(finish: Finish, where: str, losses: Losses) -> JSONObject:
-    """Return the field that says why an answer ended; our own word returns unchanged, or not at all."""
+    """Return the field with the reason why an answer ended; our own word returns unchanged, or not at all."""
     own_fields(finish.extra, f"{where}.finish", losses, FAMILY)
     if finish.dialect == FAMILY:
         return {} if finish.raw is None else {"done_reason": finish.raw}

@@ -29,7 +29,7 @@ VERSION = "0.32.15"
 """The server whose interface this is: clients refuse those that are too old for them."""
 
 LATEST = ":latest"
-"""The tag that is meant where none is said; some clients always say it."""
+"""The default tag; some clients always send it."""
 
 _ARCHITECTURE = "unknown"
 """What a model is made of; clients read the context length under this name."""
@@ -113,7 +113,7 @@ def encode_model(model: ModelInfo) -> JSONObject:
 
 
 def show(asked: JSONObject, models: Sequence[ModelInfo]) -> JSONObject | None:
-    """Return what is known of one model, or `None` if it is not there."""
+    """Return what is known of one model, or `None` if it does not exist."""
     name = asked.get("model") or asked.get("name")  # `name` is what older clients say
     if not isinstance(name, str):
         return None

@@ -86,7 +86,7 @@ def encode_response(response: Response, request: Request, losses: Losses, endpoi
 
 
 _OUTSIDE = ("done_reason", "logprobs")
-"""The fields that may be empty beside a `message`, not in it."""
+"""The fields that may be empty next to a `message`, not in it."""
 
 
 def _take_words(reader: Reader, endpoint: OllamaEndpoint, scope: str) -> tuple[list[Part], JSONObject]:

@@ -27,7 +27,7 @@ _LAST = 253_402_300_799
 
 
 def decode_moment(text: str | None) -> int | None:
-    """Return the Unix seconds of a time; `None` for one that nobody knows, which is written as the epoch."""
+    """Return the Unix seconds of a time; `None` for an unknown one, which is written as the epoch."""
     try:
         read = datetime.fromisoformat(text or "")
         seconds = int((read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp())
@@ -37,17 +37,17 @@ def decode_moment(text: str | None) -> int | None:
 
 
 def encode_moment(seconds: int | None) -> str:
-    """Return Unix seconds as text; the epoch stands for a time that nobody knows: clients in Go require one."""
+    """Return Unix seconds as text; the epoch stands for an unknown time: clients in Go require one."""
     known = seconds if seconds is not None and 0 < seconds <= _LAST else 0
     return datetime.fromtimestamp(known, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _REMOTE = ("remote_model", "remote_host")
-"""Whose the model really is: every piece of an answer says so (`ChatResponse` in `api/types.go`)."""
+"""The real host of the model: every piece of an answer has it (`ChatResponse` in `api/types.go`)."""
 
 
 def take_head(reader: Reader, endpoint: OllamaEndpoint) -> Started:
-    """Take what every piece of an answer says alike."""
+    """Take the fields that every piece of an answer repeats."""
     said = reader.take_if("created_at", str)
     remote = {key: value for key in _REMOTE if (value := reader.take_any(key)) is not None}
     form = {} if said is None else {"created_at": said}
@@ -56,7 +56,7 @@ def take_head(reader: Reader, endpoint: OllamaEndpoint) -> Started:
 
 
 def encode_head(started: Started, request: Request, endpoint: OllamaEndpoint, losses: Losses) -> JSONObject:
-    """Return what every piece of an answer says; the time as it came, where it came so."""
+    """Return the fields of every piece of an answer; the time as it came, where it came so."""
     for name in ("id", "service_tier"):
         if getattr(started, name) is not None:
             losses.dropped("$", name, "an answer has no such field")
@@ -76,7 +76,7 @@ def is_own(extra: Extra | None) -> bool:
 def take_end(
     reader: Reader, endpoint: OllamaEndpoint, form: JSONObject, *, calls: bool
 ) -> tuple[Usage | None, Finished]:
-    """Take what the last piece says, and carry the unknown fields of it."""
+    """Take the fields of the last piece, and carry the unknown fields of it."""
     usage = decode_usage(reader)
     finish = decode_finish(reader.take_if("done_reason", str), calls=calls)
     return usage, Finished(finish=finish, extra=extra_of(reader, endpoint.name, form))
@@ -85,7 +85,7 @@ def take_end(
 def encode_end(
     candidate: Candidate, usage: Usage | None, endpoint: OllamaEndpoint, losses: Losses, *, refused: bool
 ) -> JSONObject:
-    """Return what the last piece says, beside its words; `refused` tells whether these say that the model declines."""
+    """Return the fields of the last piece, without its words; `refused`: in these the model declines."""
     where = "$.candidates[0]"
     fields = own_fields(candidate.extra, where, losses, endpoint.name)
     fields["done"] = True

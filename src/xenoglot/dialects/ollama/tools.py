@@ -67,7 +67,7 @@ def _is_allowed(tool: RequestTool, choice: ToolChoice, named: frozenset[str]) ->
 
 
 def _note_choice(request: Request, crossing: EncodeContext) -> None:
-    """Say what becomes of the choice: there is no field for it, so the model is shown only what it may call."""
+    """Record what becomes of the choice: there is no field for it, so the model is shown only what it may call."""
     losses, choice = crossing.losses, request.tool_choice
     if choice is not None:
         own_fields(choice.extra, "$.tool_choice", losses, FAMILY)

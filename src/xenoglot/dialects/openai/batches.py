@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 SHORTEST, LONGEST = 3_600, 2_592_000
-"""Seconds after which a file may be told to go."""
+"""Seconds after which a file may expire."""
 
 OUTPUT = "batch_output"
 
@@ -58,10 +58,10 @@ def encode_file(file: StoredFile, base: str) -> JSONObject:  # noqa: ARG001  the
 
 
 def decode_lifetime(value: JSON, path: str) -> float | None:
-    """Return the seconds in `{"anchor": "created_at", "seconds": N}`; `None` if nothing is said.
+    """Return the seconds in `{"anchor": "created_at", "seconds": N}`; `None` if not set.
 
     Raises:
-        WireError: it says something else.
+        WireError: it has another form.
     """
     if value is None:
         return None
@@ -202,7 +202,7 @@ def _labels(said: Reader) -> JSON:
 
 
 def encode_batch(batch: Batch) -> JSONObject:
-    """Return what is told of a batch."""
+    """Return a batch as clients see it."""
     moments = {field: _second(batch.moments.get(phase)) for phase, field in _MOMENTS.items()}
     cancelling = batch.cancelled is not None and not batch.over
     mistakes = [
@@ -229,7 +229,7 @@ def encode_batch(batch: Batch) -> JSONObject:
 
 
 def _usage(used: Usage) -> JSONObject | None:
-    """Return what was used, as far as somebody said it (`openai/types/batch_usage.py`)."""
+    """Return what was used, as far as it was reported (`openai/types/batch_usage.py`)."""
     if used.input_tokens is None and used.output_tokens is None:
         return None
     given, made = used.input_tokens or 0, used.output_tokens or 0

@@ -80,7 +80,7 @@ def decode_response(body: JSON) -> Embeddings:
     """Return the vectors in `body`, in the order of the inputs, whichever of the two ways they are written.
 
     Raises:
-        WireError: they are not there, or are none.
+        WireError: they are missing, or are none.
     """
     reader = Reader(body)
     reader.take_if("object", str)
@@ -100,7 +100,7 @@ def decode_response(body: JSON) -> Embeddings:
 
 
 def encode_response(embeddings: Embeddings, request: EmbeddingRequest, losses: Losses) -> JSONObject:
-    """Return the answer for the client that sent `request`, in the encoding that it asked for."""
+    """Return the answer for the client that sent `request`, in the requested encoding."""
     packed = form_of(request.extra, NAME).get("encoding_format") == "base64"
     data: list[JSON] = [
         {"object": "embedding", "index": index, "embedding": _packed(vector) if packed else list(vector)}
@@ -132,7 +132,7 @@ _decode = Decoder(_Answer).decode
 
 @shortcut("usage")
 def glimpse(data: bytes) -> Embeddings | None:
-    """Return the usage of the answer in `data`, without its vectors; `None` if anything beside them is unusual."""
+    """Return the usage of the answer in `data`, without its vectors; `None` if anything else is unusual."""
     try:
         answer = _decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):

@@ -49,7 +49,7 @@ _CODES: dict[str, FailureKind] = {
     "slow_down": "rate_limit",
     "server_is_overloaded": "overloaded",  # after it Codex gives up, so it is not our word
 }
-"""What a code says by itself."""
+"""The failure that a code means by itself."""
 
 _TYPES: dict[str, FailureKind] = {
     "authentication_error": "authentication",
@@ -69,7 +69,7 @@ _TYPES: dict[str, FailureKind] = {
 }
 
 _VAGUE_TYPES: dict[str, FailureKind] = {"server_error": "internal", "internalservererror": "internal"}
-"""Types that say less than the status they come with: OpenAI's 503 is a `server_error` too."""
+"""Types that are less precise than the status they come with: OpenAI's 503 is a `server_error` too."""
 
 _NEVER_OVERFLOW: frozenset[FailureKind] = frozenset({"rate_limit", "authentication", "permission", "billing"})
 """Kinds of errors in which the words of an overflow mean something else, such as tokens per minute."""
@@ -157,7 +157,7 @@ def _place(item: JSONObject) -> str:
 
 
 def _raw(error: JSONObject) -> str:
-    """Return what the server after OpenRouter said."""
+    """Return the text of the server that OpenRouter called."""
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     return raw if isinstance(raw, str) else ""
@@ -178,7 +178,7 @@ def _kind(status: int, code: str, word: str) -> FailureKind:
 
 
 def _message(failure: Failure) -> str:
-    """Return the message; that of a context overflow says it so that clients compact their history (pitfall-123)."""
+    """Return the message; that of a context overflow is worded so that clients compact their history (pitfall-123)."""
     if failure.kind != "context_overflow" or "maximum context length" in failure.message:
         return failure.message
     if failure.limit is None:

@@ -66,7 +66,7 @@ def options(dialect: str, user: str) -> tuple[Field, ...]:
 
 
 def take_format(reader: Reader) -> OutputFormat:
-    """Take a schema for the answer and what is said of it."""
+    """Take a schema for the answer and its attributes."""
     return OutputFormat(kind="json_schema", **_FORMAT.read(reader, {}))
 
 

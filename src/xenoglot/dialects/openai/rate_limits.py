@@ -28,7 +28,7 @@ _MILLISECONDS = 1e11
 
 
 def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:
-    """Return what the headers (lower-case names) say; `now` is in Unix seconds."""
+    """Return the limits in the headers (lower-case names); `now` is in Unix seconds."""
     requests = _budget(headers, _REQUESTS, now) or _budget(headers, _UNNAMED, now)
     tokens = _budget(headers, _TOKENS, now)
     return RateLimits(requests=requests, tokens=tokens) if requests or tokens else None

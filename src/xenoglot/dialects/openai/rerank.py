@@ -92,7 +92,7 @@ def encode_v2_request(request: RerankRequest, losses: Losses) -> JSONObject:
         WireError: a document or the query has no text.
     """
     if request.truncate is not None:
-        losses.dropped("$", "truncate", "the server reads as much of a text as `max_tokens_per_doc` says")
+        losses.dropped("$", "truncate", "the server reads as much of a text as `max_tokens_per_doc` allows")
     texts: list[JSON] = [*_texts(request, losses)]
     return _encode(request, _text(request.query, "$.query"), texts, {}) | losses.carry(request.extra, "$", NAME)
 
@@ -227,7 +227,7 @@ def _encoded(document: Document) -> JSON:
 
 
 def _texts(request: RerankRequest, losses: Losses) -> Iterator[str]:
-    """Yield the documents as texts; of an object, the fields to rank by."""
+    """Yield the documents as texts; an object becomes the fields to rank by."""
     for index, document in enumerate(request.documents):
         path = f"$.documents[{index}]"
         if request.rank_fields is None or not isinstance(document, Opaque):

@@ -67,7 +67,7 @@ def take_bias(reader: Reader, key: str, form: JSONObject) -> dict[str, float] | 
 
 
 def encode_bias(biases: dict[str, float], form: JSONObject, _context: EncodeContext) -> JSON:
-    """Return `logit_bias` as it came where it still says the same."""
+    """Return `logit_bias` as it came where it still means the same."""
     value = form.get("logit_bias")
     return biases if value is None or _biases(value, "$.logit_bias") != biases else value
 

@@ -161,7 +161,7 @@ def _without_null(data: bytes, fields: Mapping[str, Raw]) -> bytes:
     """Return an object, whose members are `fields`, without its usage, which is null.
 
     Objects inside of it may have the same. Only the first and the last place are tried, so that the work stays linear;
-    if the object's own is between them, the object is put together from its members, without the blanks between them.
+    if the object's own is between them, the object is put together from its members, without the spaces between them.
     """
     rest = {key: value for key, value in fields.items() if key != "usage"}
     expected = {key: bytes(value) for key, value in rest.items()}

@@ -110,7 +110,7 @@ def _take_details(  # noqa: PLR0913, PLR0917  where each goes
     fields: JSONObject,
     form: JSONObject,
 ) -> bool:
-    """Take the counts of `inner`, as `leave` does what else it says; return whether they are no doubt counts."""
+    """Take the counts of `inner`, as `leave` does the other fields; return whether they are no doubt counts."""
     rest: JSONObject = {}
     nulls: JSONObject = {}
     for name, count in inner.items():
@@ -227,7 +227,7 @@ def _details(reader: Reader, key: str) -> Reader:
 
 
 def _first(reader: Reader, key: str, form: JSONObject) -> int | None:
-    """Take a count under the first of its names that is there; another than the standard one is noted."""
+    """Take a count under the first of its names that exists; another than the standard one is noted."""
     names = _NAMES[key]
     for name in names:
         count = reader.count(name)

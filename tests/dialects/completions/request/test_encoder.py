@@ -222,7 +222,7 @@ def test_a_prompt_with_system_turns() -> None:
         "echo": True,
         **LIMIT,
     }
-    with pytest.raises(WireError, match="tokens cannot stand behind"):
+    with pytest.raises(WireError, match="tokens cannot follow"):
         written(replace(request, prompt=Prompt(texts=((1,),))))
 
 

@@ -183,7 +183,7 @@ def test_files_and_foreign_parts_are_written_as_their_words() -> None:
         "$.messages[0].content[0] name emulated (stands in the line before its text)",
         "$.messages[0].content[1] map approximated (written as its text)",
         "$.messages[1] content approximated (its texts are joined)",
-        "$.messages[1].content[0] file dropped (a message holds words, pictures and calls only)",
+        "$.messages[1].content[0] file dropped (a message holds words, images and calls only)",
         "$.messages[1].content[1] map dropped (only x has it)",
     ]
 
@@ -268,7 +268,7 @@ def test_a_server_may_be_said_not_to_think_or_to_know_fewer_words() -> None:
             [
                 "$.output name dropped (the dialect gives a schema none)",
                 "$.output strict approximated (the server holds to every schema strictly)",
-                "$.output schema approximated (no object; any JSON is asked for)",
+                "$.output schema approximated (no object; any JSON is requested)",
             ],
         ),
     ],

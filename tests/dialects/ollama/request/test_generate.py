@@ -43,7 +43,7 @@ def test_a_prompt_of_a_completion_stays_raw() -> None:
     request = Request(model="m", prompt=Prompt(texts=("a",), echo=True))
     assert encoded(request, dialect=OLLAMA_GENERATE) == (
         {"model": "m", "prompt": "a", "raw": True, "stream": False},
-        ["$.prompt echo emulated (whoever writes the answer begins it with the text)"],
+        ["$.prompt echo emulated (the encoder of the answer begins it with the text)"],
     )
 
 

@@ -44,7 +44,7 @@ def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
 
 
 def _take_logprobs(reader: Reader, form: JSONObject) -> tuple[bool | None, int | None]:
-    """Take how many alternatives are wanted; some clients say only whether. vLLM's -1 (all there are) stays."""
+    """Take how many alternatives are wanted; some clients send only whether. vLLM's -1 (all there are) stays."""
     said = reader.take_if("logprobs", bool)
     if said is not None:
         form["logprobs"] = "bool"

@@ -30,7 +30,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """Return the request for a server; turns are written as one text.
 
     Raises:
-        WireError: something cannot be asked of the server at all.
+        WireError: the server cannot do something that the request wants.
     """
     home = came_from(request, NAME)
     crossing = EncodeContext(losses, target, home)
@@ -64,7 +64,7 @@ def _asking_for_json(request: Request, losses: Losses) -> Sequence[Message]:
     """Return the messages; after the last a line that asks for JSON where it is wanted."""
     if not _is_json_mode(request):
         return request.messages
-    losses.approximated("$.output", "kind", "told at the end of the prompt, and not enforced")
+    losses.approximated("$.output", "kind", "described at the end of the prompt, and not enforced")
     return (*request.messages, Message(role="system", content=(Text(text=JSON_ONLY),)))
 
 
@@ -81,7 +81,7 @@ def _text(text: str | tuple[int, ...], heading: str) -> JSON:
     if isinstance(text, str):
         return heading + text
     if heading:
-        raise WireError("$.prompt", "tokens cannot stand behind the words of a system turn; send the text")
+        raise WireError("$.prompt", "tokens cannot follow the words of a system turn; send the text")
     return list(text)
 
 
@@ -89,7 +89,7 @@ def _heading(request: Request, losses: Losses) -> str:
     """Return what stands before a prompt that has system turns."""
     if not request.messages:
         return ""
-    losses.emulated("$.prompt", "texts", "each begins with what the system says")
+    losses.emulated("$.prompt", "texts", "each begins with the text of the system turn")
     said = transcribe(request.messages, NAME, losses).words
     return f"{said}\n\n" if said else ""
 
@@ -128,7 +128,7 @@ def _logprobs(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> 
 
 
 def _with_stop(stops: tuple[str, ...] | None, stop: str | None, crossing: EncodeContext) -> tuple[str, ...] | None:
-    """Return the stop strings with the one that ends the model's turn, where there is room for it."""
+    """Return the stop strings with the one that ends the model's turn, where the limit allows it."""
     given, limit = stops or (), crossing.target.stop_limit
     if stop is None or stop in given or (limit is not None and len(given) >= limit):
         return stops
@@ -137,7 +137,7 @@ def _with_stop(stops: tuple[str, ...] | None, stop: str | None, crossing: Encode
 
 
 def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
-    """Ask for usage at the end of a stream (pitfall-101); a request of this dialect goes home as it came."""
+    """Ask for usage at the end of a stream (pitfall-101); a request of this dialect is sent unchanged."""
     options: JSONObject = {}
     if crossing.home and request.stream_usage is not None:
         options["include_usage"] = request.stream_usage

@@ -14,7 +14,7 @@ from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Prompt, Request, Sampling
 
 UNLIMITED: Final = -1
-"""Said for `max_tokens` to servers of local models (llama.cpp, LM Studio): nothing but the model ends the answer."""
+"""Sent as `max_tokens` to servers of local models (llama.cpp, LM Studio): nothing but the model ends the answer."""
 
 
 def _take_max_tokens(reader: Reader, key: str, form: JSONObject) -> JSON:

@@ -1,4 +1,4 @@
-"""Decodes one choice of a stream: its text and the fields beside it."""
+"""Decodes one choice of a stream: its text and its other fields."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ChoiceDecoder:
         return (preceded(logprobs[0], unknown), *logprobs[1:])
 
     def _keep(self, rest: JSONObject, *, last: bool) -> list[Event]:
-        """Carry the unknown fields: of the last chunk with the end of the candidate, of others as it comes."""
+        """Carry the unknown fields: those of the last chunk with the end of the candidate, others as they come."""
         said = {key: value for key, value in rest.items() if value is not None}
         for key in rest.keys() - said.keys() - {"finish_reason", "text"}:
             self._fields.setdefault(key, None)

@@ -2,8 +2,8 @@
 
 Theory of operation. The stream begins with the first chunk that has a choice. Texts go to the choice they name: with
 several prompts many grow at once. Why a choice ended is kept until `[DONE]` or the end of the stream, since usage comes
-after it. `[DONE]` ends a choice that has words without a reason too, as some servers send none. A choice that nobody
-ended makes the whole stream a failure, however politely it stopped.
+after it. `[DONE]` ends a choice that has words without a reason too, as some servers send none. A choice that never
+ends makes the whole stream a failure, however politely it stopped.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def decode_request(body: JSON) -> Request:
 
 
 def take_stream(reader: Reader, form: JSONObject) -> bool:
-    """Take `stream`; that it was said to be off is form."""
+    """Take `stream`; an explicit false is kept as form."""
     stream = reader.take("stream", bool)
     form["unstreamed"] = True if stream is False else None
     return stream is True

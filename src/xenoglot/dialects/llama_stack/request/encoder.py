@@ -27,7 +27,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """Return the request for a server; one that came in this dialect goes out as it came.
 
     Raises:
-        WireError: something cannot be asked of the server at all: several answers, or a conversation that it keeps.
+        WireError: the server cannot do something that the request wants: several answers, or a conversation that it
+        keeps.
     """
     home = came_from(request, NAME)
     refuse_unsayable(request)
@@ -55,7 +56,7 @@ def refuse_unsayable(request: Request) -> None:
     """Raise for what would be another request if it were left out.
 
     Raises:
-        WireError: several answers are wanted, or a conversation is to be gone on with that the client did not send.
+        WireError: several answers are wanted, or the request continues a conversation that the client did not send.
     """
     if request.sampling.n is not None and request.sampling.n > 1:
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
@@ -69,5 +70,5 @@ def drop_unknown(request: Request, losses: Losses) -> None:
 
 
 def stream_field(request: Request, form: JSONObject) -> JSONObject:
-    """Return `stream`, where it says anything or was said."""
+    """Return `stream`, where it is true or was sent."""
     return {"stream": request.stream} if request.stream or "unstreamed" in form else {}

@@ -24,7 +24,7 @@ def _take_stop(reader: Reader, key: str, form: JSONObject) -> JSON:
 
 
 def _unless_empty(value: JSON, key: str, form: JSONObject) -> JSON:
-    """Return `value`; of one that requests nothing, such as 0 or an empty list, the spelling alone is kept."""
+    """Return `value`; one that requests nothing, such as 0 or an empty list, is kept as spelling alone."""
     if not value:
         form.setdefault("empty", {})[key] = [] if value == () else value
     return value or None

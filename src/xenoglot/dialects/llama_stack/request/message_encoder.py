@@ -94,7 +94,7 @@ class MessageEncoder:
         return encode_content(items, spelled)
 
     def _assistant(self, parts: list[tuple[str, Part]], message: Message, where: str) -> None:
-        """Write what the model said; where nobody told why it ended, calls ended a message, all else the turn (L7)."""
+        """Write the model's turn; without a stop reason, calls ended a message, all else the turn (L7)."""
         form, own = form_of(message.extra, NAME), own_fields(message.extra, where, self._losses)
         words = [(at, part) for at, part in parts if not isinstance(part, ToolCall)]
         calls = [(at, part) for at, part in parts if isinstance(part, ToolCall)]
@@ -115,7 +115,7 @@ class MessageEncoder:
         self._messages.append(fields | own)
 
     def _results(self, parts: list[tuple[str, Part]], message: Message, where: str) -> None:
-        """Write each result as a message of its own, then what else the turn says (pitfall-4)."""
+        """Write each result as a message of its own, then the rest of the turn (pitfall-4)."""
         rest: list[tuple[str, Part]] = []
         own = message
         for at, part in parts:
@@ -145,7 +145,7 @@ class MessageEncoder:
         self._messages.append({"role": "tool", "call_id": result.call_id, **name, "content": content, **own})
 
     def _marked(self, parts: list[tuple[str, Part]], result: ToolResult, at: str) -> list[tuple[str, Part]]:
-        """Return the parts of a result; what failed says so in front."""
+        """Return the parts of a result; a failed one is marked in front."""
         where, first = parts[0] if parts else (at, None)
         begins = isinstance(first, Text) and first.text.startswith(TOOL_ERROR)
         if not result.is_error:

@@ -1,7 +1,7 @@
 """Encodes and decodes sampling parameters and the output format.
 
 Of temperature, `top_p` and `top_k` the wire takes one strategy (`SamplingParams` in
-`llama_stack/models/llama/datatypes.py`): `greedy` is a temperature of 0, `top_p` holds a temperature beside, `top_k`
+`llama_stack/models/llama/datatypes.py`): `greedy` is a temperature of 0, `top_p` has a temperature as well, `top_k`
 stands alone (L1).
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WHERE = "$.sampling"
 
 DEFAULT_TEMPERATURE = 1.0
-"""Written beside a `top_p` that came alone: the strategy requires one."""
+"""Written with a `top_p` that came alone: the strategy requires one."""
 
 
 def take_sampling(reader: Reader, form: JSONObject) -> Sampling:
@@ -96,7 +96,7 @@ def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, cross
 
 
 def _said_strategy(sampling: Sampling, form: JSONObject) -> JSONObject:
-    """Return the strategy as it came, if it says what is asked now."""
+    """Return the strategy as it came, if it has the current values."""
     temperature, top_p, top_k = sampling.temperature, sampling.top_p, sampling.top_k
     match form.get("strategy"):
         case "greedy" if temperature == 0 and top_p is None and top_k is None:
@@ -135,7 +135,7 @@ def _strategy(sampling: Sampling, crossing: EncodeContext) -> JSONObject:
 
 
 def _logprobs(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
-    """Return `logprobs`: where no alternatives are asked for, one token is, for of none the server tells nothing."""
+    """Return `logprobs`: without requested alternatives one is requested, as for none the server sends nothing."""
     top = sampling.top_logprobs
     if "logprobs" in form and sampling.logprobs:
         return {"logprobs": rest_of(own, form, "logprobs") | ({} if top is None else {"top_k": top})}
@@ -159,7 +159,7 @@ def take_output(reader: Reader) -> OutputFormat | None:
 
 
 def encode_output(output: OutputFormat | None, crossing: EncodeContext) -> JSONObject:
-    """Return `response_format`; JSON of any kind is asked for as an object of any kind."""
+    """Return `response_format`; JSON of any kind becomes an object of any kind."""
     if output is None or output.kind == "text":
         return {}
     own = own_fields(output.extra, "$.output", crossing.losses)

@@ -1,7 +1,7 @@
 """Encodes and decodes streams of text completion: text deltas, the last one with the stop reason.
 
-`CompletionResponseStreamChunk` of `llama_stack/apis/inference/inference.py` has no other end. Servers may tell the
-reason before the last piece, and again with it (L16); so an answer is over when the stream is, and a reason was told.
+`CompletionResponseStreamChunk` of `llama_stack/apis/inference/inference.py` has no other end. Servers may send the
+reason before the last piece, and again with it (L16); so an answer is over when the stream is, and a reason was sent.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class StreamDecoder:
         return False
 
     def close(self) -> Sequence[Event]:
-        """The stream is over: fail if no reason was told."""
+        """The stream is over: fail if no reason was sent."""
         if self._done:
             return ()
         if self._stop is None:

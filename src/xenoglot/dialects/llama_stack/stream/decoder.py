@@ -79,7 +79,7 @@ def _plain_text(data: bytes) -> str | None:
 
 
 def failed(message: str) -> Failed:
-    """Return the end of a stream that is at fault without saying so itself."""
+    """Return the end of a stream that failed without a report of its own."""
     return Failed(failure=Failure(kind="upstream", message=message))
 
 
@@ -135,7 +135,7 @@ class StreamDecoder:
         return (*started, *told, *(self._complete(chunk) if kind == "complete" else ()))
 
     def _progress(self, chunk: Reader, event: Reader) -> Sequence[Event]:
-        """Return what the delta of an event tells, and whatever else stands in it."""
+        """Return the events in an event's delta, and its other fields."""
         self._stop = event.take("stop_reason", str) or self._stop
         delta = need_object(event, "delta")
         told = self._delta(event, delta)
@@ -211,7 +211,7 @@ class StreamDecoder:
 
 
 def _carried(rest: JSONObject, beside: JSONObject) -> OpaqueDelta:
-    """Return what of an event nobody understood, as an event that says nothing else."""
+    """Return the unknown fields of an event, as an event with nothing else."""
     event = {"event_type": "progress", **rest}
     delta = rest.get("delta", {})
     event["delta"] = delta if "type" in delta else {"type": "text", "text": "", **delta}

@@ -1,7 +1,7 @@
 """Encodes streams of chat completion, and the code that text completion shares.
 
-The last event is written when the answer is over, for it tells the counts, which may come after the end. A call is told
-as the servers of the dialect tell it (L18): that it starts, its name and arguments as text, then the whole of it; where
+The last event is written when the answer is over, for it has the counts, which may come after the end. A call is sent
+as the servers of the dialect send it (L18): that it starts, its name and arguments as text, then the whole of it; where
 its arguments are no object, as a call that failed, but a whole one all the same (L-W9).
 """
 
@@ -206,7 +206,7 @@ class Block:
         self._losses = losses
 
     def begin(self) -> Sequence[ServerSentEvent]:
-        """Return what is told at the start."""
+        """Return the events for the start."""
         return ()
 
     def write(self, event: TextDelta) -> Sequence[ServerSentEvent]:
@@ -219,7 +219,7 @@ class Block:
         return ()
 
     def end(self, whole: Part | None) -> Sequence[ServerSentEvent]:
-        """Return what is told at the end."""
+        """Return the events for the end."""
         self._folder.feed(BlockEnded(part=whole))
         (part,) = self._folder.response().candidates[0].content
         return self._whole(part)
@@ -241,7 +241,7 @@ class TextBlock(Block):
         return ()
 
     def write(self, event: TextDelta) -> Sequence[ServerSentEvent]:
-        """Return the text; of a refusal it is kept, to say what became of it."""
+        """Return the text; a refusal's text is kept, to report what became of it."""
         if isinstance(self._header, Refusal):
             self._folder.feed(event)
         return self._say(event)
@@ -252,7 +252,7 @@ class TextBlock(Block):
         return (self._said(event.text, logprobs),) if event.text or logprobs else ()
 
     def _whole(self, part: Part) -> Sequence[ServerSentEvent]:
-        """Return what no delta said; the part has the text of its start, or all of it."""
+        """Return what no delta had; the part has the text of its start, or all of it."""
         text = answer_text(part, self._where, self._losses) or ""
         rest = text[self._written :]
         return (self._said(rest, {}),) if rest else ()

@@ -45,7 +45,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """Return the request for a server; one that came in this dialect goes out as it came.
 
     Raises:
-        WireError: something cannot be asked of the server at all.
+        WireError: the server cannot do something that the request wants.
     """
     home = came_from(request, CHAT.name)
     request = as_turns(request, losses)

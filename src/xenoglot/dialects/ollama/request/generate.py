@@ -1,6 +1,6 @@
 """Encodes and decodes requests of `POST /api/generate`: one prompt, which the server renders with the template.
 
-So a prompt is what a user says, with the system turn before it. Only with `raw`, or before a `suffix`, it is a text to
+So a prompt is a user's turn, with the system turn before it. Only with `raw`, or before a `suffix`, it is a text to
 be continued as it stands (`GenerateHandler` in `server/routes.go`).
 """
 
@@ -109,7 +109,7 @@ def _system(messages: Sequence[Message], crossing: EncodeContext) -> JSONObject:
 
 
 def _asked(messages: Sequence[Message], head: int, crossing: EncodeContext) -> JSONObject:
-    """Return what the user says; more than that this endpoint cannot be told."""
+    """Return the user's words; this endpoint takes nothing else."""
     if not messages[head:]:
         return {}
     (asked, *others) = messages[head:]
@@ -131,14 +131,14 @@ def _content(message: Message, where: str, crossing: EncodeContext) -> JSONObjec
     note_joined(parts, where, losses)
     fields = encode_parts(parts, PARAGRAPH, where, crossing)
     if fields.pop("thinking", None) is not None:
-        losses.dropped(where, "thinking", "a prompt has no thoughts")
+        losses.dropped(where, "thinking", "a prompt has no reasoning")
     return fields
 
 
 def _check_asked(request: Request, prompt: Prompt) -> None:
     """Refuse questions about the prompt itself, which this endpoint does not answer."""
     if prompt.echo and request.sampling.logprobs:
-        raise WireError("$.echo", "this model does not tell how likely its prompt is")
+        raise WireError("$.echo", "this model does not report the probabilities of its prompt")
     if prompt.best_of is not None and prompt.best_of > (request.sampling.n or 1):
         raise WireError("$.best_of", "this model gives every answer it makes; ask for `n` of them")
 
@@ -153,7 +153,7 @@ def _continued(request: Request, prompt: Prompt, crossing: EncodeContext) -> JSO
         raise WireError("$.prompt", _EMPTY)
     _check_asked(request, prompt)
     if prompt.echo:
-        crossing.losses.emulated("$.prompt", "echo", "whoever writes the answer begins it with the text")
+        crossing.losses.emulated("$.prompt", "echo", "the encoder of the answer begins it with the text")
     if prompt.suffix:
         return {"prompt": text, "suffix": prompt.suffix}
     if crossing.home:

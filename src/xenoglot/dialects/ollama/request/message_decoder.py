@@ -37,7 +37,7 @@ def decode_messages(reader: Reader) -> tuple[Message, ...]:
 
 
 def take_parts(reader: Reader, words: str, scope: str, first: int = 0) -> tuple[list[Part], JSONObject]:
-    """Take thoughts, images, words (the field `words`) and calls, in this order, and how they were spelled.
+    """Take reasoning, images, words (the field `words`) and calls, in this order, and how they were spelled.
 
     `first` is the position of the first call among those of the answer.
 

@@ -115,7 +115,7 @@ class MessageEncoder:
         return self._with_form(fields, message, where) if message.role == "tool" else fields
 
     def _with_form(self, fields: JSONObject, message: Message, where: str) -> JSONObject:
-        """Return the fields spelled as they came, with those that nobody took."""
+        """Return the fields spelled as they came, with the unknown ones."""
         form, own = form_of(message.extra, FAMILY), own_fields(message.extra, where, self._losses, FAMILY)
         if "role" in form:
             fields["role"] = form["role"]
@@ -125,7 +125,7 @@ class MessageEncoder:
 
 
 def note_joined(parts: Sequence[Placed], where: str, losses: Losses) -> None:
-    """Record that a turn has more texts than the one field for them can tell apart, and what no request can say."""
+    """Record that a turn has more texts than the one field for them can separate, and what no request can express."""
     words = [part for _, part in parts if isinstance(part, _WORDY) and (not isinstance(part, Text) or part.text)]
     thoughts = [part for _, part in parts if isinstance(part, Reasoning)]
     if len(words) > 1 or len(thoughts) > 1:
@@ -163,7 +163,7 @@ def encode_parts(
 def is_readable(part: Part, where: str, losses: Losses) -> bool:
     """Return whether clients can read a part of an answer; what they cannot read is a loss.
 
-    That is a picture, a sound without words, and what a tool of the provider did.
+    That is an image, a sound without words, and what a tool of the provider did.
 
     `images` in an answer are in the documentation (`docs/openapi.yaml`), but python's SDK fails on them.
     """
@@ -177,7 +177,7 @@ def is_readable(part: Part, where: str, losses: Losses) -> bool:
 
 
 def thought_of(part: Reasoning, where: str, losses: Losses) -> str:
-    """Return what can be shown of a thought: its words, and what is told of them; a seal cannot be handed on."""
+    """Return what can be shown of reasoning: its words and its summary; a signature cannot be passed on."""
     own_fields(part.extra, where, losses, FAMILY)
     for name in ("signature", "encrypted", "id"):
         if getattr(part, name) is not None:
@@ -188,7 +188,7 @@ def thought_of(part: Reasoning, where: str, losses: Losses) -> str:
 
 
 def words_of(part: Part, where: str, losses: Losses) -> str | None:
-    """Return the words of a part, and `None` for one that has none or goes elsewhere; what cannot be said is a loss."""
+    """Return the words of a part, and `None` for one that has none or goes elsewhere; the inexpressible is a loss."""
     text: str | None = None
     match part:
         case Text():
@@ -213,12 +213,12 @@ def words_of(part: Part, where: str, losses: Losses) -> str | None:
         case Reasoning() | Image() | Audio() | ToolCall():
             pass  # these have fields of their own
         case _:
-            losses.dropped(where, name_of(part), "a message holds words, pictures and calls only")
+            losses.dropped(where, name_of(part), "a message holds words, images and calls only")
     return text
 
 
 def note_text(part: Text, where: str, losses: Losses) -> None:
-    """Record what a text says beyond its words."""
+    """Record what a text has in addition to its words."""
     own_fields(part.extra, where, losses, FAMILY)
     for index, citation in enumerate(part.citations):
         losses.dropped(f"{where}.citations[{index}]", citation.kind, "a message cannot cite")

@@ -1,6 +1,6 @@
 """Encodes and decodes fields that both endpoints share: model, options, output format, reasoning effort.
 
-Encodes and decodes sampling: `options`, and the fields for log probabilities beside them.
+Encodes and decodes sampling: `options`, and the fields for log probabilities.
 """
 
 from __future__ import annotations
@@ -117,6 +117,6 @@ def _output(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
     if output.kind == "json":
         return {"format": "json"}
     if not isinstance(output.schema, dict):
-        losses.approximated(where, "schema", "no object; any JSON is asked for")
+        losses.approximated(where, "schema", "no object; any JSON is requested")
         return {"format": "json"}
     return {"format": output.schema}

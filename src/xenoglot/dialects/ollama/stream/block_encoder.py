@@ -1,6 +1,6 @@
 """Encodes the blocks of an answer as chunks of a stream: the start, growth and end of each.
 
-A piece is the fields of a message: words under `content`, a thought, images, or a whole call.
+A piece is the fields of a message: words under `content`, reasoning, images, or a whole call.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Block:
         return ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return what no delta said; `whole` is the part where the wire said more than the deltas."""
+        """Return what no delta had; `whole` is the part where the wire sent more than the deltas."""
         part = self._grown.part(whole)
         if not (self._own or is_readable(part, self._where, self._crossing.losses)):
             return ()
@@ -118,7 +118,7 @@ class ReasoningBlock:
         return [piece for index, text in self._texts for piece in self._say(index, text)]
 
     def grow(self, event: Event) -> Sequence[JSONObject]:
-        """Return more of it; a seal is lost."""
+        """Return more of it; a signature is lost."""
         self._grown.feed(event)
         return self._say(event.summary, event.text) if isinstance(event, ReasoningDelta) else ()
 
@@ -155,6 +155,6 @@ class _PartBuilder:
         self._folder.feed(event)
 
     def part(self, whole: Part | None) -> Part:
-        """Return what it has become: `whole`, where the wire said that."""
+        """Return what it has become: `whole`, where the wire sent that."""
         self._folder.feed(BlockEnded(part=whole))
         return self._folder.response().candidates[0].content[0]

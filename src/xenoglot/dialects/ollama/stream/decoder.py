@@ -1,7 +1,7 @@
 """Decodes a stream: lines of JSON to events.
 
-Theory of operation. Each line is a piece of the answer: thoughts, words and whole calls, under the same fields as in a
-whole answer. A piece that says nothing is a proof of life. The last piece says `done`, why, and what it cost; a stream
+Theory of operation. Each line is a piece of the answer: reasoning, words and whole calls, under the same fields as in a
+whole answer. A piece without content is a heartbeat. The last piece has `done`, the reason and the usage; a stream
 without one is broken, and so is one with a line that holds an `error`.
 """
 
@@ -62,7 +62,7 @@ class StreamDecoder:
         self._pending: list[Logprob] = []  # probabilities that no words came with
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one line; return what it says."""
+        """Take one line; return its events."""
         if self._ended:
             return ()
         try:
@@ -140,7 +140,7 @@ class StreamDecoder:
         return events
 
     def _words(self, text: str) -> list[Event]:
-        """Return more words, with the probabilities so far: those of thoughts and of signs that nobody sees too."""
+        """Return more words, with the probabilities so far: those of reasoning and of invisible tokens too."""
         delta = TextDelta(text=text, logprobs=tuple(self._pending))
         self._pending.clear()
         return self._blocks.grow(_WORDS, delta, _EMPTY)

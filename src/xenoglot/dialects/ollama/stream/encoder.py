@@ -192,7 +192,7 @@ class StreamEncoder:
         return lines
 
     def _line(self, piece: JSONObject, beside: JSONObject) -> ServerSentEvent:
-        """Return a line with the fields of a message, and those beside it."""
+        """Return a line with the fields of a message, and the other fields."""
         own = {key: value for key, value in beside.items() if value is not None}
         words = {self._endpoint.words: piece.get("content", ""), **piece}
         if self._endpoint.words != "content":
