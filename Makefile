@@ -27,7 +27,7 @@ weights: install  ## the embedded model's weights, fetched once into your cache
 serve: install weights  ## a gateway in front of the embedded model
 	@exec $(BIN)/xenoglot serve $(ARGS)
 
-test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp $(VENV)/chromium.stamp $(VENV)/deploy.stamp  ## every test; a skipped one counts as failed
+test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp $(VENV)/chromium.stamp $(VENV)/deploy.stamp $(VENV)/lock.stamp  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 quick: install-dev  ## the tests of the model, the codecs, the dialects and the policies: under a minute on two cores

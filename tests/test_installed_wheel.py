@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -19,9 +20,9 @@ from xenoglot.backends.scripted import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
 LONG = 10 * TIMEOUT
+UV = str(Path(sys.executable).parent / "uv")
 LOCKED = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8"), re.MULTILINE)
 CALL = '{"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5}'
 LIBRARY = """
@@ -104,9 +105,29 @@ def everything(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Instal
     return install(tmp_path_factory.mktemp("everything"), wheels, "xenoglot[all]")
 
 
-@pytest.fixture(params=["plain", "everything"])
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Installation:
+    """What `uv tool install 'xenoglot[all]'` gives."""
+    folder = tmp_path_factory.mktemp("tool")
+    made = Installation(folder / "tools" / "xenoglot" / "bin" / "python", folder / "home")
+    made.home.mkdir()
+    places = {
+        "UV_TOOL_DIR": str(folder / "tools"),
+        "UV_TOOL_BIN_DIR": str(folder / "bin"),
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+    uv = [UV, "tool", "install", "--offline", "--no-index", "--no-config", "--quiet"]
+    subprocess.run(
+        [*uv, "--python", sys.executable, "--find-links", str(wheels), "xenoglot[all]"],
+        check=True,
+        env=made.environ | places,
+    )
+    return made
+
+
+@pytest.fixture(params=["plain", "everything", "tool"])
 def installed(request: pytest.FixtureRequest) -> Installation:
-    """Either of them."""
+    """Each of them."""
     found: Installation = request.getfixturevalue(request.param)
     return found
 
