@@ -130,7 +130,7 @@ CALLED = {
     "stop_reason": "end_of_message",
     "tool_calls": [{"call_id": "c1", "tool_name": "f", "arguments": {}, "arguments_json": "{}"}],
 }
-TOLD = "$.messages tool result approximated (no call before it asked for it; written as text)"
+TOLD = "$.messages tool result approximated (no call before it matches; written as text)"
 
 
 def test_a_result_that_is_missing() -> None:

@@ -56,7 +56,7 @@ CASES = (
         "format-json",
         {"chat": {"messages": [USER], "max_tokens": 64, "response_format": {"type": "json_object"}}},
         {"messages": {"system": "Answer with JSON alone.", "messages": [USER], "max_tokens": 64}},
-        {"messages": ("$.output kind approximated (told at the end of the system prompt, and not enforced)",)},
+        {"messages": ("$.output kind approximated (requested at the end of the system prompt, not enforced)",)},
     ),
     requests(
         "format-text",

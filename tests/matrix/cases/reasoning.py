@@ -373,7 +373,7 @@ CASES = (
                 "output_config": {"effort": "low"},
             }
         },
-        {"messages": ("$.thinking thinking dropped (a tool is forced, and the dialect allows no thinking beside it)",)},
+        {"messages": ("$.thinking thinking dropped (the dialect allows no thinking if a tool is forced)",)},
     ),
     requests(
         "reasoning-beside-a-temperature",
@@ -386,7 +386,7 @@ CASES = (
                 "output_config": {"effort": "low"},
             }
         },
-        {"messages": ("$.sampling temperature dropped (beside thinking only 1 is allowed)",)},
+        {"messages": ("$.sampling temperature dropped (with thinking only 1 is allowed)",)},
     ),
     requests(
         "reasoning-brought-back-pitfall-51",
@@ -479,9 +479,7 @@ CASES = (
                 "$.messages[1].content[1] encrypted dropped (only its maker can open it)",
                 "$.messages[1].content[0] reasoning approximated (several thoughts are written as one)",
             ),
-            "messages": (
-                "$.messages[1].content[2] reasoning dropped (the server takes back only what it sealed itself)",
-            ),
+            "messages": ("$.messages[1].content[2] reasoning dropped (the server accepts only its own reasoning)",),
         },
     ),
 )

@@ -284,7 +284,7 @@ CASES = (
         },
         {
             "chat": ("$.messages tool result emulated (an error stands for a result that is missing)",),
-            "messages": ("$.messages[1] tool_result emulated (a call without a result gets one that says so)",),
+            "messages": ("$.messages[1] tool_result emulated (a call without a result gets a placeholder)",),
         },
     ),
     requests(

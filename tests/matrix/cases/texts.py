@@ -202,8 +202,8 @@ CASES = (
             "chat": {"messages": [USER, assistant("Hel")], "max_tokens": 64},
         },
         {
-            "messages": ("$.messages[1] prefill emulated (the server continues no turn: the user asks it to go on)",),
-            "chat": ("$.messages[1] prefill approximated (the server may answer the last turn, not go on with it)",),
+            "messages": ("$.messages[1] prefill emulated (the server continues no turn: a user turn is added)",),
+            "chat": ("$.messages[1] prefill approximated (the server may answer the last turn, not continue it)",),
         },
     ),
     requests(
@@ -281,7 +281,7 @@ CASES = (
         "sampling-either-pitfall-22",
         {"chat": {"messages": [USER], "max_tokens": 64, "temperature": 0.5, "top_p": 0.9}},
         {"messages": {"messages": [USER], "max_tokens": 64, "temperature": 0.5}},
-        {"messages": ("$.sampling top_p dropped (not allowed beside `temperature`)",)},
+        {"messages": ("$.sampling top_p dropped (not allowed with `temperature`)",)},
     ),
     requests(
         "nulls",

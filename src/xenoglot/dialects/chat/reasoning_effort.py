@@ -31,7 +31,7 @@ def encode_thinking(
     target = crossing.target
     if target.thinking == "none":
         if not _off(thinking):
-            crossing.losses.dropped("$", "thinking", "the server is not told how to think")
+            crossing.losses.dropped("$", "thinking", "the server takes no settings for thinking")
         return {}
     if crossing.home and target.thinking_field in (None, form.get("thinking")) and target.thinking == "effort":
         return _as_said(thinking, form, crossing)

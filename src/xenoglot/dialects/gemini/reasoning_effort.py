@@ -66,7 +66,7 @@ def encode_thinking(thinking: Thinking | None, losses: Losses, target: Target, *
         return {}
     if target.thinking == "none":
         if thinking.mode != "disabled" and thinking.effort != "none":
-            losses.dropped(WHERE, "thinking", "the server is not told how to think")
+            losses.dropped(WHERE, "thinking", "the server takes no settings for thinking")
         return {}
     form = form_of(thinking.extra, NAME)
     own: JSONObject = {}

@@ -50,7 +50,7 @@ def decode_batch(body: JSON) -> BatchRequest:
 
 
 def encode_batch(batch: Batch) -> JSONObject:
-    """Return what is told of a batch; its counts stay those of the beginning until all of it is over."""
+    """Return the object that describes a batch; its counts do not change until the whole batch has ended."""
     left = batch.total - batch.succeeded - batch.errored
     counts = {"processing": batch.total, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
     if batch.over:

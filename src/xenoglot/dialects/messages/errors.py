@@ -32,7 +32,7 @@ KINDS: dict[FailureKind, tuple[int, str]] = {
     "timeout": (504, "timeout_error"),
     "overloaded": (529, "overloaded_error"),
 }
-"""How each kind of failure is said: the HTTP status and `error.type` (pitfall-121)."""
+"""The HTTP status and `error.type` of each kind of failure (pitfall-121)."""
 
 _TYPES: dict[str, FailureKind] = {
     "invalid_request_error": "invalid_request",
@@ -48,7 +48,7 @@ _TYPES: dict[str, FailureKind] = {
     "memory_precondition_failed_error": "conflict",
     "memory_path_conflict_error": "conflict",
 }
-"""What `error.type` says by itself; `api_error` leaves it to the status."""
+"""The kind for each `error.type`; for `api_error` the status decides."""
 
 _WRONG_METHOD = 405
 
@@ -90,14 +90,14 @@ def read_error(body: JSON, status: int | None = None) -> Failure:
 
 
 def broken(message: str) -> Failure:
-    """Return the failure of a stream that is at fault without saying so itself: the words are ours, not the wire's."""
+    """Return the failure of a broken stream that reports no error: the message is ours, not the wire's."""
     return Failure(kind="upstream", message=message)
 
 
 def _error_object(body: JSON) -> JSONObject:
-    """Return the object that holds type and message, wherever the server put it."""
+    """Return the object that holds type and message, at any place where servers put it."""
     if not isinstance(body, dict):
-        return {}  # a page or a text of who knows whom: nothing of it is shown
+        return {}  # a page or a text of unknown origin: nothing of it is shown
     error = body.get("error")
     if isinstance(error, dict):
         return error
@@ -140,7 +140,7 @@ def encode_error(failure: Failure) -> tuple[int, JSONObject]:
 
 
 def _is_path(value: JSON) -> bool:
-    """Whether a `param` is one of our own paths: the dialect tells these in the message."""
+    """Whether a `param` is one of our own paths: the dialect has these in the message."""
     return isinstance(value, str) and value.startswith("$")
 
 

@@ -25,7 +25,7 @@ CACHE_TTLS = ("5m", "1h")
 def keep_rest(parent: Reader, key: str, child: Reader, form: JSONObject, *, said: bool = True) -> None:
     """Put back the unknown fields of the object `child` under `key`; `form` gets it if it is empty.
 
-    `said` tells whether anything was taken of it that brings the object back by itself.
+    `said` is set if a taken field already brings the object back.
 
     An `Extra` belongs to a canonical value, and not every object of the wire has one: such an object's rest stays with
     the value around it, under its own key, and `with_rest` merges it there again.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 UNSIGNED = "xenoglot:unsigned"
-"""The `signature` of thinking that nobody signed: the field is required, and a made-up seal would be a lie."""
+"""The `signature` of unsigned thinking: the field is required, and a made-up signature would be false."""
 
 CONTAINER = "container_upload"
 """The block of a file that is put into the container of the code execution tool."""
@@ -120,8 +120,8 @@ def derived_id(answer_id: str, path: str) -> str:
 def opaque(block: JSONObject, *, answered: bool = False) -> Opaque:
     """Return a block as it came, with its words where it has any that others can use (pitfall-8).
 
-    Of what the model `answered` they are no part: what a tool of the server found, or a summary of the turns before,
-    is nothing that the model says.
+    If the model `answered` it, a block of results has no words: what a tool of the server found, or a summary of the
+    turns before, is no output of the model.
     """
     unsaid = answered and _is_result(block.get("type"))
     return Opaque(dialect=NAME, data=block, text=None if unsaid else _words(block) or None)
@@ -132,7 +132,7 @@ def _is_result(kind: JSON) -> bool:
 
 
 def sealed(part: Reasoning, signature: JSON) -> Reasoning:
-    """Return `part` with what the wire's `signature` says; none and an empty one leave it unsigned."""
+    """Return `part` with the wire's `signature`; none and an empty one leave it unsigned."""
     if not isinstance(signature, str) or not signature:
         extra = part.extra or Extra(dialect=NAME)
         return replace(part, extra=replace(extra, form={**extra.form, "signature": signature}))

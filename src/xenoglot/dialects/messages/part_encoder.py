@@ -73,8 +73,8 @@ SERVER_IDS: Final = ("srvtoolu_", "mcptoolu_")
 class PartEncoder:
     """Encodes parts into one request (`target` given) or one answer, and records losses.
 
-    `home` says that all of it came from this dialect: then nothing is changed. `plain` writes what needs no more than
-    that; `marks` says whether a cache mark may be among what was written.
+    `home` is set if all of it came from this dialect: then nothing is changed. `plain` writes parts that need no more
+    than that; `marks` is set if what was written may include a cache mark.
     """
 
     __slots__ = ("_home", "_losses", "_target", "marks", "plain")
@@ -183,8 +183,8 @@ class PartEncoder:
 
     def _text(self, part: Text, where: str) -> JSONObject | None:
         if not self._home and self._target is not None and not part.text.strip():
-            if part.text:  # an empty text says nothing, so nothing is lost
-                self._losses.dropped(where, "text", "a block of text must hold more than blanks")
+            if part.text:  # an empty text has no content, so nothing is lost
+                self._losses.dropped(where, "text", "a text block must contain more than whitespace")
             if part.cache is not None:
                 self._losses.dropped(where, "cache", "there is no block to mark")
             self._losses.carry(part.extra, where, NAME)
@@ -212,7 +212,7 @@ class PartEncoder:
 
     def _reasoning(self, part: Reasoning, where: str) -> JSONObject | None:
         if self._target is not None and not self._may_return(part, self._target):
-            self._losses.dropped(where, "reasoning", "the server takes back only what it sealed itself")
+            self._losses.dropped(where, "reasoning", "the server accepts only its own reasoning")
             return None
         own_seal = part.origin is not None and part.origin.dialect == NAME
         if part.redacted and own_seal:
@@ -225,7 +225,7 @@ class PartEncoder:
         return with_rest(own, part.extra, where, self._losses)
 
     def _may_return(self, part: Reasoning, target: Target) -> bool:
-        """Whether the server can take this reasoning: it sealed it, or nobody knows better than the client."""
+        """Whether the server can accept this reasoning: it signed it, or only the client can know."""
         origin = part.origin
         if origin is None or origin.dialect != NAME:
             return self._home and target.provider is None

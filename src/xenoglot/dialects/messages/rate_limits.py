@@ -27,7 +27,7 @@ _NAMES = {
 
 
 def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:
-    """Return the limits that `headers` (lower-case names) tell at `now` (Unix seconds), or `None` if they tell none."""
+    """Return the limits in `headers` (lower-case names) at `now` (Unix seconds), or `None` if they have none."""
     budgets = {field: _decode_budget(headers, names, now) for field, names in _NAMES.items()}
     return RateLimits(**budgets) if any(budgets.values()) else None
 
@@ -59,7 +59,7 @@ def _unix(text: str | None) -> float | None:
 
 
 def moment(text: str | None) -> int | None:
-    """Return the Unix seconds of a time as the dialect writes it; the epoch stands for one that nobody knows."""
+    """Return the Unix seconds of a time as the dialect writes it; the epoch stands for an unknown time."""
     seconds = _unix(text)
     return int(seconds) or None if seconds is not None else None
 
@@ -70,7 +70,7 @@ def timestamp(seconds: float) -> str:
 
 
 def encode_limits(limits: RateLimits, now: float) -> list[tuple[str, str]]:
-    """Return the headers that tell `limits` at `now` (Unix seconds)."""
+    """Return the headers for `limits` at `now` (Unix seconds)."""
     headers = []
     for field, word in BUDGETS.items():
         budget: RateBudget | None = getattr(limits, field)

@@ -31,7 +31,7 @@ def encode_thinking(thinking: Thinking, body: JSONObject, losses: Losses, target
     """Write `thinking` into `body`, which holds all but the fields of no consequence to it."""
     if target.thinking == "none":
         if thinking.mode != "disabled" and thinking.effort != "none":
-            losses.dropped(WHERE, "thinking", "the server is not told how to think")
+            losses.dropped(WHERE, "thinking", "the server takes no settings for thinking")
         return
     if home and target.thinking == "effort":
         _write_home(thinking, body, losses, target)
@@ -88,7 +88,7 @@ def _write_effort(thinking: Thinking, body: JSONObject, losses: Losses, target: 
         effort = effort_of(thinking.budget_tokens)
         losses.approximated(WHERE, "budget_tokens", f"written as the effort `{effort}`")
     elif thinking.budget_tokens is not None:
-        losses.dropped(WHERE, "budget_tokens", "the server is told how much to think by a word")
+        losses.dropped(WHERE, "budget_tokens", "the server takes an effort, not a token budget")
     if effort is not None:
         _write_word(effort, body, losses, target)
 
@@ -118,7 +118,7 @@ def _write_budget(thinking: Thinking, body: JSONObject, losses: Losses, target: 
         budget = budget_of(effort, body.get("max_tokens", target.default_max_tokens))
         losses.approximated(WHERE, "effort", f"written as a budget of {budget} tokens")
     elif thinking.effort is not None:
-        losses.dropped(WHERE, "effort", "the server is told how much to think by a budget")
+        losses.dropped(WHERE, "effort", "the server takes a token budget, not an effort")
     own = with_said({"type": "enabled", "budget_tokens": budget}, display=_display(thinking, losses))
     body["thinking"] = with_rest(own, thinking.extra, WHERE, losses)
 
@@ -129,10 +129,10 @@ def _make_room(body: JSONObject, losses: Losses) -> None:
     if mode == "disabled":
         return
     if body.get("tool_choice", {}).get("type") in ("any", "tool"):
-        losses.dropped(WHERE, "thinking", "a tool is forced, and the dialect allows no thinking beside it")
+        losses.dropped(WHERE, "thinking", "the dialect allows no thinking if a tool is forced")
         del body["thinking"]
     elif mode == "enabled" and _resumes_unthought(body):
-        losses.dropped(WHERE, "thinking", "the last turn calls tools without the sealed thinking before them")
+        losses.dropped(WHERE, "thinking", "the last turn calls tools without signed thinking before them")
         del body["thinking"]
     else:
         _drop_sampling(body, losses)
@@ -151,13 +151,13 @@ def _resumes_unthought(body: JSONObject) -> bool:
 
 def _drop_sampling(body: JSONObject, losses: Losses) -> None:
     if body.get("temperature", 1) != 1:
-        losses.dropped("$.sampling", "temperature", "beside thinking only 1 is allowed")
+        losses.dropped("$.sampling", "temperature", "with thinking only 1 is allowed")
         del body["temperature"]
     if body.get("top_p", 1) < LEAST_TOP_P:
-        losses.dropped("$.sampling", "top_p", f"beside thinking {LEAST_TOP_P} is the lowest")
+        losses.dropped("$.sampling", "top_p", f"with thinking {LEAST_TOP_P} is the lowest")
         del body["top_p"]
     if body.pop("top_k", None) is not None:
-        losses.dropped("$.sampling", "top_k", "not allowed beside thinking")
+        losses.dropped("$.sampling", "top_k", "not allowed with thinking")
 
 
 def _fit_budget(body: JSONObject, losses: Losses, target: Target) -> None:

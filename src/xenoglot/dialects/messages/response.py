@@ -41,7 +41,7 @@ WORDS: dict[FinishReason, str] = {reason: word for word, reason in REASONS.items
 FINISH = "$.candidates[0].finish"
 
 AT_THE_END = ("container", "context_management", "input_transformations")
-"""Fields of a message that a stream tells in its `message_delta`: they belong to the candidate."""
+"""Fields of a message that a stream has in its `message_delta`: they belong to the candidate."""
 
 REQUIRED = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
 """What every answer has; a server that leaves one out gets it back left out."""
@@ -97,14 +97,14 @@ def _absent(value: JSON) -> JSONObject:
 
 
 def take_head(reader: Reader) -> tuple[str | None, str | None]:
-    """Take what a message says of itself before it says anything: its id and its model."""
+    """Take the fields of a message that precede its content: its id and its model."""
     reader.take_word("type", ("message",))
     reader.take_word("role", ("assistant",))
     return reader.take("id", str), reader.take("model", str)
 
 
 def take_finish(reader: Reader, parts: Iterable[Part]) -> Finish | None:
-    """Take why the answer ended, or return `None` if it has not; beside calls the end is theirs (pitfall-69)."""
+    """Take why the answer ended, or return `None` if it has not; with calls, the calls are the reason (pitfall-69)."""
     raw = reader.take("stop_reason", str)
     if not raw:
         _drop_nulls(reader)
@@ -166,12 +166,12 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
 
 
 def encode_head(answer_id: str | None, model: str) -> JSONObject:
-    """Return what a message says of itself before it says anything."""
+    """Return the fields of a message that precede its content."""
     return {"id": answer_id or "", "type": "message", "role": "assistant", "model": model}
 
 
 def encode_finish(finish: Finish | None, parts: Sequence[Part], losses: Losses) -> JSONObject:
-    """Return the fields that say why the answer ended."""
+    """Return the fields for why the answer ended."""
     if finish is None:
         return {"stop_reason": None, "stop_sequence": None}
     own: JSONObject = {"stop_reason": _stop_reason(finish, parts, losses), "stop_sequence": finish.stop_sequence}

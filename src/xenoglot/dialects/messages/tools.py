@@ -30,7 +30,7 @@ _MODES = {"auto": "auto", "required": "any", "none": "none"}
 
 
 def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: bool, strict: bool) -> list[JSONObject]:
-    """Return the tools; `strict` says whether the server can hold to a schema."""
+    """Return the tools; `strict` is set if the server can enforce a schema."""
     allowed = frozenset() if home else _narrowed(request, losses)
     late = home or searches_tools(request.tools)
     tools: list[JSONObject] = []
@@ -117,7 +117,7 @@ def _late(tool: Tool, where: str, losses: Losses, *, late: bool, home: bool) -> 
 
 
 def _object_schema(tool: Tool, where: str, losses: Losses) -> JSONObject:
-    """Return the schema of a tool's input, which must be of an object and say so (pitfall-29)."""
+    """Return the schema of a tool's input, which must have `type: object` (pitfall-29)."""
     if tool.parameters is None:
         losses.approximated(where, "parameters", "a tool of the dialect has a schema: an object of no properties")
         return {"type": "object", "properties": {}}
@@ -149,7 +149,7 @@ def encode_choice(request: Request, parts: PartEncoder, losses: Losses, *, home:
 
 
 def drop_choice(request: Request, losses: Losses) -> None:
-    """Say what is lost of a choice where there is nothing to choose from (pitfall-16)."""
+    """Record what is lost of a choice if the request has no tools (pitfall-16)."""
     for field in ("tool_choice", "parallel_tool_calls"):
         if getattr(request, field) is not None:
             losses.dropped("$", field, "there are no tools to call")

@@ -44,7 +44,7 @@ _BILLED_APART = ("compaction", "advisor_message")
 """Iterations whose tokens the counts of the answer leave out (`beta_usage.py`: "are not included in the top-level")."""
 
 _START_ONLY = ("cache_creation", "inference_geo", "service_tier", "speed")
-"""What `message_start` tells and `message_delta` has no field for (`beta_message_delta_usage.py`)."""
+"""What `message_start` reports and `message_delta` has no field for (`beta_message_delta_usage.py`)."""
 
 
 def decode_usage(value: JSON, path: str = WHERE) -> tuple[Usage, str | None]:
@@ -135,7 +135,7 @@ def encode_usage(usage: Usage | None, tier: str | None, losses: Losses) -> JSONO
 
 
 def completed(usage: JSONObject, losses: Losses, *required: str) -> JSONObject:
-    """Return `usage` with a zero for each `required` count that nobody said: clients compute with them."""
+    """Return `usage` with a zero for each missing `required` count: clients compute with them."""
     for field in required:
         if field not in usage:
             losses.approximated(WHERE, field, "not reported, and the dialect requires a number: 0")
@@ -144,7 +144,7 @@ def completed(usage: JSONObject, losses: Losses, *required: str) -> JSONObject:
 
 
 def at_the_end(usage: JSONObject, started: JSONObject) -> JSONObject:
-    """Return what of `usage` a `message_delta` tells: all but what it has no field for and `started` told already."""
+    """Return the fields of `usage` for a `message_delta`: all but those that it has no field for and `started` had."""
     return {key: value for key, value in usage.items() if key not in _START_ONLY or started.get(key) != value}
 
 

@@ -47,7 +47,7 @@ def encode_thinking(thinking: Thinking, crossing: EncodeContext) -> JSONObject:
     """Return `think`, or nothing where the server is to decide by itself."""
     losses, where = crossing.losses, "$.thinking"
     if crossing.target.thinking == "none":
-        losses.dropped("$", "thinking", "the server is not told how to think")
+        losses.dropped("$", "thinking", "the server takes no settings for thinking")
         return {}
     own_fields(thinking.extra, where, losses, FAMILY)
     for name in ("display", "summary"):

@@ -1,6 +1,6 @@
 """OpenAI Responses (https://developers.openai.com/api/docs/api-reference/responses), and Open Responses.
 
-Besides them what the servers of vLLM, Ollama, LM Studio and OpenRouter say on this wire is understood.
+The decoders also accept the variants that the servers of vLLM, Ollama, LM Studio and OpenRouter send.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AFFINITY = (
     "x-codex-window-id",
     "x-openai-subagent",
 )
-"""Headers by which Codex tells a server what belongs together; caches are found by them."""
+"""Headers by which Codex identifies related requests; servers find their caches by them."""
 
 RESPONSES = Dialect(
     name=NAME,

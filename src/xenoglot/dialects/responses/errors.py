@@ -2,7 +2,7 @@
 
 Around an answer the errors are those of the family (`dialects/openai/errors.py`). Inside there is a code and a message
 (`openai/types/responses/response_error.py`), and the code decides what a client does: Codex compacts its history after
-`context_length_exceeded`, waits after `rate_limit_exceeded` for as long as the message says, and gives up after
+`context_length_exceeded`, waits after `rate_limit_exceeded` for as long as the message states, and gives up after
 `insufficient_quota` and `invalid_prompt` (`codex-rs/codex-api/src/sse/responses.rs`).
 """
 
@@ -26,10 +26,10 @@ _CODES: dict[str, FailureKind] = {
     "cyber_policy": "permission",
     "usage_not_included": "billing",
 }
-"""What a code says inside an answer, beside those of the family; those of images all blame the request."""
+"""The kind of each code inside an answer, apart from those of the family; codes of images all blame the request."""
 
 _REFUSALS: frozenset[FailureKind] = frozenset({"invalid_request", "not_found", "too_large", "unsupported"})
-"""The kinds that have one code inside an answer, and the family's code as `type` beside it.
+"""The kinds that have one code inside an answer, with the family's code as `type`.
 
 Codex retries after every code that it does not know, and these requests fail again.
 """
@@ -42,7 +42,7 @@ _TOLD = {"code", "message"}
 """What an error inside an answer has."""
 
 WAIT = "try again in"
-"""How a message says for how long to wait."""
+"""The words before the time to wait in a message."""
 
 
 def broken(message: str) -> Failure:
@@ -56,7 +56,7 @@ def decode_error(status: int, body: JSON) -> Failure:
 
 
 def read_failure(body: JSON) -> Failure:
-    """Return why an answer failed, or what an `error` event tells."""
+    """Return why an answer failed, or what an `error` event reports."""
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
         error = body if isinstance(body, dict) else {}
@@ -88,7 +88,7 @@ def encode_failure(failure: Failure) -> JSONObject:
 
 
 def _means(code: str, failure: Failure) -> bool:
-    """Whether `code` alone tells the kind of `failure`."""
+    """Whether `code` alone identifies the kind of `failure`."""
     return read_failure({"error": {"code": code, "message": failure.message}}).kind == failure.kind
 
 

@@ -43,7 +43,7 @@ _EXACT = frozenset({"stop", "length", "tool_calls", "refusal"})
 def take_finish(reader: Reader, parts: Sequence[Part]) -> Finish | None:
     """Take the status and why the answer is incomplete; `None` while it is not over.
 
-    Beside calls a completed answer waits for their results; beside a refusal it is one.
+    A completed answer with calls waits for their results; one with a refusal is a refusal.
     """
     status = reader.peek("status")
     if not isinstance(status, str) or status in UNFINISHED:
@@ -72,7 +72,7 @@ def completed_as(parts: Sequence[Part]) -> FinishReason:
 
 
 def is_cut(finish: Finish | None, parts: Sequence[Part]) -> bool:
-    """Whether an answer that ended so is told to be incomplete."""
+    """Whether the status of an answer that ended so is `incomplete`."""
     return finish is not None and bool(encode_finish(finish, parts, Losses())["status"] == "incomplete")
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 JOINT = "\n\n"
-"""What stands between the parts of a thought that is given in several."""
+"""The separator between the texts of a reasoning item that has several."""
 
 COMPACTION = "compaction"
 """The type of an item that stands for the turns before it (`openai/types/responses/response_compaction_item.py`)."""
@@ -59,8 +59,8 @@ def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Pa
     """Return the parts of one item that the model made; an item that we do not know is one `Opaque`.
 
     With an `answer_id` it is part of an answer: a call without any id gets one derived from it, and what a tool of the
-    server did is not said in words, for the answer is made of it. Without one such a call is an error, and words stand
-    for what other servers cannot know.
+    server did gets no text, for the answer is made of it. Without an `answer_id`, such a call is an error, and a text
+    describes what other servers cannot know.
 
     Raises:
         WireError: it is no object, or lacks what its type needs.
@@ -104,7 +104,7 @@ def derived_id(answer_id: str, path: str) -> str:
 
 
 def take_mark(reader: Reader) -> JSONObject:
-    """Take what says which item this is and how far it got: form that every item of this dialect has.
+    """Take the fields that identify an item and give its status: form that every item of this dialect has.
 
     `type` is false if it was left out, `id` and `status` stand there where the wire had them.
     """
@@ -157,16 +157,16 @@ def _marked(part: Part, mark: JSONObject, fields: JSONObject) -> Part:
 
 
 def _fragment(part: Part) -> Part:
-    """Return a part after the first; one that we do not know says that it is a content of the message before."""
+    """Return a part after the first; an unknown one is marked as a content of the message before."""
     if isinstance(part, Opaque):
         return replace(part, data={"type": "message", "content": [part.data]})
     return part
 
 
 def decode_reasoning(reader: Reader) -> Reasoning:
-    """Return the thought in a `reasoning` item.
+    """Return the reasoning in a `reasoning` item.
 
-    A text or summary given otherwise than in plain parts is kept as it came beside its words.
+    A text or summary given otherwise than in plain parts is also kept as it came.
     """
     mark = take_mark(reader)
     item_id = mark.pop("id", None)
@@ -182,7 +182,7 @@ def decode_reasoning(reader: Reader) -> Reasoning:
 
 
 def _sealed(part: Reasoning, reader: Reader, form: JSONObject) -> Reasoning:
-    """Return `part` with what is sealed of it: by this dialect, or by another whose seal is wrapped."""
+    """Return `part` with its encrypted content, this dialect's own or a wrapped signature of another."""
     encrypted = reader.take_if("encrypted_content", str)
     if encrypted is None:
         return replace(part, extra=extra_of(reader, form))

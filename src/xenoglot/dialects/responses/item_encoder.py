@@ -69,7 +69,7 @@ _SAID = (Text, Refusal, Image, Audio, File)
 
 
 def encode_output(parts: Sequence[Part], answer_id: str, losses: Losses, *, cut: bool = False) -> list[JSONObject]:
-    """Return the output items of an answer; of one that was `cut`, the last is incomplete."""
+    """Return the output items of an answer; if the answer was `cut`, the last is incomplete."""
     items: list[JSONObject] = []
     parts = grouped(parts)
     for start, end in spans(parts):
@@ -99,9 +99,9 @@ def begins_item(part: Part, before: Part | None) -> bool:
 def encode_item(  # noqa: PLR0913  what an item is made of
     parts: Sequence[Part], answer_id: str, place: int, wheres: Sequence[str], losses: Losses, *, cut: bool = False
 ) -> JSONObject | None:
-    """Return the item of an answer that `parts` are (as `spans` groups them), or `None` if nothing is left to say.
+    """Return the item of an answer that `parts` are (as `spans` groups them), or `None` if no content is left.
 
-    `place` is its index in the output, `wheres` are the paths of the parts; `cut` says that the answer ended in it.
+    `place` is its index in the output, `wheres` are the paths of the parts; `cut` is set if the answer ended in it.
     """
     encoder = ItemEncoder(EncodeContext(losses, Target(), home=True), answer=True)
     item = encoder.item(parts, wheres)
@@ -225,7 +225,7 @@ class ItemEncoder:
 
     def _reasoning(self, part: Reasoning, where: str) -> JSONObject | None:
         if not self._answer and not self._may_return(part):
-            self._losses.dropped(where, "reasoning", "the server takes back only what it sealed itself")
+            self._losses.dropped(where, "reasoning", "the server accepts only its own reasoning")
             return None
         form, own = _form(part), own_fields(part.extra, where, self._losses)
         mark = self._mark(part)
@@ -274,7 +274,7 @@ class ItemEncoder:
         return {"encrypted_content": part.encrypted} if ours and part.encrypted is not None else {}
 
     def _may_return(self, part: Reasoning) -> bool:
-        """Whether the server can take this thought: it sealed it, or only the client can know (pitfall-58)."""
+        """Whether the server can accept this reasoning: it encrypted it, or only the client can know (pitfall-58)."""
         origin, provider = part.origin, self._crossing.target.provider
         if origin is None or origin.dialect != NAME:
             return self._crossing.home and (provider is None or origin is None)
@@ -306,7 +306,7 @@ def is_generated(part: Part) -> bool:
 
 
 def is_message(part: Opaque) -> bool:
-    """Whether a part of this dialect is a content of a message, which is told with the message around it."""
+    """Whether a part of this dialect is a content of a message, which is kept with the message around it."""
     data = part.data
     return isinstance(data, dict) and data.get("type") == "message" and isinstance(data.get("content"), list)
 
@@ -337,7 +337,7 @@ def _spelled(content: list[JSONObject], spelled: str | None) -> JSONObject:
 
 
 def _thoughts(part: Reasoning, form: JSONObject) -> tuple[list[JSON], list[JSON] | None]:
-    """Return the lists of a thought's summary and of itself; odd ones as they came, if they still say the same."""
+    """Return the lists of summaries and of texts; unusual ones as they came, if their text is still the same."""
     summary: list[JSON] = [{"type": "summary_text", "text": text} for text in part.summary or ()]
     for kept in form.get("summary", ()):
         if [item["text"] for item in kept] == list(part.summary or ()):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 8
 
 _TEXTS = ("text", "stdout", "stderr", "logs", "output", "outputs", "result", "results", "content", "error", "message")
-"""The keys under which items hold what was said or printed, in the order in which it is told."""
+"""The keys under which items hold texts and printed output, in the order in which these are joined."""
 
 _SEALED = ("compaction", "compaction_trigger", "item_reference", "image_generation_call", "computer_call_output")
 """Items that hold nothing in words."""
@@ -22,7 +22,7 @@ _ACTIONS = {"commands": "Commands run", "command": "Command run", "query": "Sear
 
 
 def words_of(item: JSONObject) -> str | None:
-    """Return what `item` says in words; `None` if it says nothing."""
+    """Return the text of `item`; `None` if it has none."""
     kind = item.get("type")
     if not isinstance(kind, str) or kind in _SEALED:
         return None
@@ -63,7 +63,7 @@ def _acted(action: JSONObject) -> str:
 
 
 def _told(value: JSON, depth: int = 0) -> str:
-    """Return all that was said or printed."""
+    """Return all texts and printed output in `value`."""
     match value:
         case str():
             return value

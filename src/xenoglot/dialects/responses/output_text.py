@@ -51,7 +51,7 @@ def encode_output_text(part: Text, where: str, losses: Losses, *, whole: bool) -
     if part.cache is not None:
         losses.dropped(where, "cache", "model output takes no cache mark")
     if part.logprobs and not (ours or whole):
-        losses.dropped(where, "logprobs", "a request tells of no probabilities")
+        losses.dropped(where, "logprobs", "a request carries no log probabilities")
     absent = form.get("absent", ()) if ours else () if whole else ("logprobs",)
     encoded: JSONObject = {"type": "output_text", "text": part.text}
     if "annotations" not in absent and own.get("annotations", part) is not None:
@@ -131,7 +131,7 @@ def decode_logprobs(reader: Reader, key: str) -> tuple[Logprob, ...]:
 
 
 def encode_logprobs(logprobs: Sequence[Logprob], where: str, losses: Losses) -> list[JSONObject]:
-    """Return a list of token probabilities; what a stranger did not say of them is filled in where it is required."""
+    """Return a list of token probabilities; required fields that another dialect does not send are filled in."""
     return [_encode_logprob(logprob, where, losses, nested=False) for logprob in logprobs]
 
 

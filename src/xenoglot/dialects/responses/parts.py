@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 TextKind = Literal["input_text", "output_text"]
-"""What a text is called: in what goes to the model, and in what it said."""
+"""The type of a text: in the input of the model, and in its output."""
 
 _TEXTS = ("input_text", "output_text", "text")
 _CACHE_KEY = "prompt_cache_breakpoint"
@@ -65,9 +65,9 @@ def decode_part(item: JSON, path: str, usual: TextKind) -> Part:
 
 
 def encode_input(part: Part, where: str, crossing: EncodeContext, *, result: bool = False) -> JSONObject | None:
-    """Return one part of what goes to the model, or `None` (and a loss) where there is no way to say it.
+    """Return one part of the model's input, or `None` (and a loss) if the dialect cannot express it.
 
-    `result` says that it is part of what a tool answered.
+    `result` is set for a part of a tool's result.
     """
     encoded: JSONObject | None = None
     match part:
@@ -89,9 +89,9 @@ def encode_input(part: Part, where: str, crossing: EncodeContext, *, result: boo
 
 
 def encode_said(part: Part, where: str, crossing: EncodeContext, *, answer: bool) -> JSONObject | None:
-    """Return one part of what the model said, or `None` (and a loss) where there is no way to say it.
+    """Return one part of the model's output, or `None` (and a loss) if the dialect cannot express it.
 
-    `answer` says that it is for a client, which gets all that is required.
+    `answer` is set if it is for a client, which gets all required fields.
     """
     losses = crossing.losses
     encoded: JSONObject | None = None

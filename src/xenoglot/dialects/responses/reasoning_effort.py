@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 WHERE = "$.thinking"
 TOLD = "auto"
-"""The `summary` that is asked for where a client of another dialect wants thoughts told."""
+"""The `summary` that is requested when a client of another dialect wants to see the reasoning."""
 
 
 def is_wanted(thinking: Thinking | None, crossing: EncodeContext) -> bool:
-    """Whether the server is told to think."""
+    """Whether the request turns thinking on."""
     if thinking is None or crossing.target.thinking == "none":
         return False
     return thinking.mode != "disabled" and thinking.effort != "none"
 
 
 def encode_thinking(thinking: Thinking, form: JSONObject, crossing: EncodeContext) -> JSONObject:
-    """Return `reasoning`, or nothing (and a loss) where the server is not told."""
+    """Return `reasoning`, or nothing (and a loss) if the server takes no such settings."""
     if crossing.target.thinking == "none":
         if thinking.mode != "disabled" and thinking.effort != "none":
-            crossing.losses.dropped("$", "thinking", "the server is not told how to think")
+            crossing.losses.dropped("$", "thinking", "the server takes no settings for thinking")
         return {}
     own = own_fields(thinking.extra, WHERE, crossing.losses)
     effort = thinking.effort if crossing.home else _effort(thinking, crossing)

@@ -121,10 +121,10 @@ def _whole_text(text: JSON) -> JSON:
 WHERE = "$.candidates[0]"
 
 ALWAYS = ("id", "object", "created_at", "completed_at", "status", "incomplete_details", "error", "model", "usage")
-"""Fields that every answer has besides its output; one that the server leaves out stays out."""
+"""Fields that every answer has in addition to its output; one that the server leaves out stays out."""
 
 BESIDE = "event."
-"""Prefix of the names of fields of a stream's last event, besides the answer."""
+"""Prefix of the names of fields of a stream's last event that are outside the answer."""
 
 LATE = frozenset(
     {"access_programs", "end_turn", "input_transformations", "moderation", "prompt_cache_diagnostics", "tool_usage"}

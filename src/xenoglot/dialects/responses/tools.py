@@ -1,6 +1,6 @@
 """Encodes and decodes tools and tool choice.
 
-A function lies flat here, and is strict where nothing is said of that (pitfall-65); a `namespace` holds tools that are
+A function lies flat here, and is strict unless `strict` is set (pitfall-65); a `namespace` holds tools that are
 called by its name and theirs (pitfall-63). Source: `openai/types/responses/tool_param.py` of the official SDK.
 """
 
@@ -37,7 +37,7 @@ _MODES: dict[str, Literal["auto", "required", "none"]] = {"auto": "auto", "none"
 _KINDS: dict[str, Literal["function", "custom"]] = {"function": "function", "custom": "custom"}
 
 _SPACE = "namespace."
-"""Begins the names under which the first tool of a namespace carries what is said of the namespace itself."""
+"""Prefix of the names under which the first tool of a namespace carries the fields of the namespace itself."""
 
 _CALLERS = frozenset({DIRECT, "programmatic"})
 """The callers of a tool here: the model, and programs that it writes."""
@@ -67,7 +67,7 @@ def identity(tool: RequestTool) -> Hashable:
 
 
 def placed(tools: Iterable[RequestTool]) -> tuple[RequestTool, ...]:
-    """Return tools that came inside of the input, with a note that they go home there."""
+    """Return tools that came inside the input, with a note that they are returned there."""
     return tuple(_noted(tool, "placed") if isinstance(tool, Tool) else tool for tool in tools)
 
 
@@ -105,7 +105,7 @@ def decode_choice(reader: Reader, tools: Sequence[RequestTool]) -> ToolChoice | 
 
 
 def encode_tools(request: Request, crossing: EncodeContext, inside: Sequence[JSON] = ()) -> list[JSONObject]:
-    """Return the tools that can be sent to the server; `inside` are those that the input itself tells of."""
+    """Return the tools that can be sent to the server; `inside` are those that the input itself defines."""
     tools: list[tuple[str | None, int, JSONObject]] = []
     told = {encode_json(tool) for tool in inside}
     run = 0

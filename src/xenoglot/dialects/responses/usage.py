@@ -124,7 +124,7 @@ def encode_tool_usage(usage: Usage | None, others: JSON) -> JSONObject:
 
 
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
-    """Return the `usage` object. A count that nobody said is 0, for clients compute with it, and that is a loss."""
+    """Return the `usage` object. A missing count is 0, because clients compute with it, and that is a loss."""
     form, own = form_of(usage.extra, NAME), own_fields(usage.extra, WHERE, losses)
     USAGE.note_unsupported(usage, losses)
     absent = form.get("absent", ())

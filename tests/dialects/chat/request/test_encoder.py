@@ -289,7 +289,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
                 {"role": "user", "content": "Result of the tool call c9:\nwho?"},
                 {"role": "user", "content": "more"},
             ],
-            ["$.messages tool result approximated (no call before it asked for it; written as text)"],
+            ["$.messages tool result approximated (no call before it matches; written as text)"],
             id="pitfall-44-result-of-no-call",
         ),
         pytest.param(
@@ -309,7 +309,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             [HI, message_of("assistant", "Sure,")],
             Target(),
             [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Sure,"}],
-            ["$.messages[1] prefill approximated (the server may answer the last turn, not go on with it)"],
+            ["$.messages[1] prefill approximated (the server may answer the last turn, not continue it)"],
             id="pitfall-32-prefill",
         ),
         pytest.param(
@@ -377,7 +377,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             [{"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "Hi"}]}],
             [
                 f"{M0}.content[0] container_upload dropped (only messages has it)",
-                f"{M0} message dropped (nothing of it is left to say)",
+                f"{M0} message dropped (no content is left)",
             ],
             id="a-turn-of-the-user-of-which-nothing-is-left",
         ),
@@ -391,9 +391,9 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             [{"role": "user", "content": ""}],
             [
                 "$.messages[1].content[0] server_tool_use dropped (only messages has it)",
-                "$.messages[1] message dropped (nothing of it is left to say)",
+                "$.messages[1] message dropped (no content is left)",
                 "$.messages[2].content[0] x dropped (only messages has it)",
-                "$.messages[2] message dropped (nothing of it is left to say)",
+                "$.messages[2] message dropped (no content is left)",
             ],
             id="other-turns-of-which-nothing-is-left",
         ),
@@ -542,7 +542,7 @@ def test_a_custom_tool_goes_home_as_it_came() -> None:
             Request(model="m", thinking=Thinking(effort="low")),
             Target(thinking="none"),
             {},
-            ["$ thinking dropped (the server is not told how to think)"],
+            ["$ thinking dropped (the server takes no settings for thinking)"],
             id="pitfall-26-not-told",
         ),
         pytest.param(

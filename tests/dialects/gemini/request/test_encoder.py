@@ -86,8 +86,8 @@ def test_every_call_has_one_result_in_order() -> None:
         {"text": 'Result of the tool call x:\n{"output":"x"}'},
     ]
     assert losses == [
-        "$.messages[2] tool_result approximated (no call of the turn before it asked for it; written as text)",
-        "$.messages[1] tool_result emulated (a call without a result gets one that says so)",
+        "$.messages[2] tool_result approximated (no call of the turn before matches it; written as text)",
+        "$.messages[1] tool_result emulated (a call without a result gets a placeholder)",
     ]
 
 
@@ -120,7 +120,7 @@ def test_a_signature_of_the_dialect_stays_with_its_call() -> None:
     """pitfall-52: whatever dialect the conversation came in."""
     body, losses = written(HI, Message(role="assistant", content=(ToolCall(id="a", name="f", extra=SIGNED),)))
     assert body["contents"][1]["parts"][0]["thoughtSignature"] == "CiQB"
-    assert losses == ["$.messages[1] tool_result emulated (a call without a result gets one that says so)"]
+    assert losses == ["$.messages[1] tool_result emulated (a call without a result gets a placeholder)"]
 
 
 def test_a_signature_in_the_words_of_another_face_of_google_is_taken() -> None:
@@ -200,7 +200,7 @@ def test_how_much_to_think(thinking: Thinking, target: Target, config: JSONObjec
 def test_a_server_that_is_not_told_how_to_think() -> None:
     body, losses = written(HI, thinking=Thinking(effort="high"), target=Target(thinking="none"))
     assert "generationConfig" not in body
-    assert losses == ["$.thinking thinking dropped (the server is not told how to think)"]
+    assert losses == ["$.thinking thinking dropped (the server takes no settings for thinking)"]
 
 
 def test_how_the_answer_is_drawn() -> None:
@@ -321,7 +321,7 @@ def test_texts_without_words_are_left_out() -> None:
     call = ToolCall(id="a", name="f", extra=SIGNED)
     body, losses = written(HI, Message(role="assistant", content=(Text(text=""), call)))
     assert [list(part) for part in body["contents"][1]["parts"]] == [["functionCall", *SIGNED.fields]]
-    assert losses == ["$.messages[1] tool_result emulated (a call without a result gets one that says so)"]
+    assert losses == ["$.messages[1] tool_result emulated (a call without a result gets a placeholder)"]
 
 
 def test_the_beginning_of_a_prompt_that_a_server_keeps_is_known_to_it_alone() -> None:

@@ -171,7 +171,7 @@ FIRST = user("(The conversation begins.)")
                     {"type": "text", "text": "never mind"},
                 ),
             ],
-            ["$.messages[1] tool_result emulated (a call without a result gets one that says so)"],
+            ["$.messages[1] tool_result emulated (a call without a result gets a placeholder)"],
             id="pitfall-44-call-without-result",
         ),
         pytest.param(
@@ -179,7 +179,7 @@ FIRST = user("(The conversation begins.)")
             {},
             None,
             [user({"type": "text", "text": "Q"}, {"type": "text", "text": "Result of the tool call c1:\nok"})],
-            ["$.messages tool_result approximated (no call of the turn before it asked for it; written as text)"],
+            ["$.messages tool_result approximated (no call of the turn before matches it; written as text)"],
             id="pitfall-44-result-without-call",
         ),
         pytest.param(
@@ -245,7 +245,7 @@ FIRST = user("(The conversation begins.)")
             {"prefill": "native"},
             None,
             [user("Q"), assistant("The answer is")],
-            ["$.messages[1] text approximated (blanks at the end of a turn to be continued are cut)"],
+            ["$.messages[1] text approximated (whitespace at the end of a turn to be continued is cut)"],
             id="pitfall-32-prefill",
         ),
         pytest.param(
@@ -253,7 +253,7 @@ FIRST = user("(The conversation begins.)")
             {},
             None,
             [user("Q"), assistant("The answer is"), user("Continue.")],
-            ["$.messages[1] prefill emulated (the server continues no turn: the user asks it to go on)"],
+            ["$.messages[1] prefill emulated (the server continues no turn: a user turn is added)"],
             id="pitfall-32-no-prefill",
         ),
         pytest.param(
@@ -270,8 +270,8 @@ FIRST = user("(The conversation begins.)")
             None,
             [user({"type": "text", "text": "Q"}, {"type": "text", "text": "R"})],
             [
-                "$.messages[0].content[2] text dropped (a block of text must hold more than blanks)",
-                "$.messages[1] message dropped (nothing of it is left to say)",
+                "$.messages[0].content[2] text dropped (a text block must contain more than whitespace)",
+                "$.messages[1] message dropped (no content is left)",
             ],
             id="pitfall-34-39-empty",
         ),
@@ -295,7 +295,7 @@ FIRST = user("(The conversation begins.)")
             ],
             [
                 "$.messages[0] name dropped (a message of the dialect has none)",
-                "$.messages[1].content[0] reasoning dropped (the server takes back only what it sealed itself)",
+                "$.messages[1].content[0] reasoning dropped (the server accepts only its own reasoning)",
                 "$.messages[1].content[2] refusal approximated (written as text)",
             ],
             id="pitfall-50-51-seals",
@@ -313,7 +313,7 @@ FIRST = user("(The conversation begins.)")
             {"provider": "b"},
             None,
             [user("Q"), assistant("A"), user("R")],
-            ["$.messages[1].content[0] reasoning dropped (the server takes back only what it sealed itself)"],
+            ["$.messages[1].content[0] reasoning dropped (the server accepts only its own reasoning)"],
             id="pitfall-51-another-provider",
         ),
     ],
@@ -358,7 +358,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             {"top_p": 0.5, "stop_sequences": ["END"]},
             [
                 "$.sampling temperature approximated (the dialect's highest is 1)",
-                "$.sampling stop dropped (a stop sequence must hold more than blanks)",
+                "$.sampling stop dropped (a stop sequence must contain more than whitespace)",
                 "$.sampling seed dropped (the dialect has no such field)",
             ],
             id="pitfall-22-48-sampling",
@@ -367,7 +367,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             Request(model="m", messages=ASK, sampling=Sampling(max_tokens=100, temperature=0.2, top_p=0.9)),
             {},
             {"temperature": 0.2},
-            ["$.sampling top_p dropped (not allowed beside `temperature`)"],
+            ["$.sampling top_p dropped (not allowed with `temperature`)"],
             id="pitfall-22-temperature-and-top-p",
         ),
         pytest.param(
@@ -403,7 +403,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             ),
             {},
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
-            ["$.sampling top_p dropped (beside thinking 0.95 is the lowest)"],
+            ["$.sampling top_p dropped (with thinking 0.95 is the lowest)"],
             id="pitfall-22-top-p-beside-thinking",
         ),
         pytest.param(
@@ -458,7 +458,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             ),
             {},
             {"tools": [WIRE_TOOL], "tool_choice": {"type": "any"}, "output_config": {"effort": "high"}},
-            ["$.thinking thinking dropped (a tool is forced, and the dialect allows no thinking beside it)"],
+            ["$.thinking thinking dropped (the dialect allows no thinking if a tool is forced)"],
             id="pitfall-17-forced-tool",
         ),
         pytest.param(
@@ -470,7 +470,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             ),
             {"thinking": "budget"},
             {"max_tokens": 9000, "messages": [user("Q"), assistant(WIRE_CALL), user(WIRE_RESULT)]},
-            ["$.thinking thinking dropped (the last turn calls tools without the sealed thinking before them)"],
+            ["$.thinking thinking dropped (the last turn calls tools without signed thinking before them)"],
             id="pitfall-17-loop-without-thinking",
         ),
         pytest.param(
@@ -548,14 +548,14 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
                     }
                 }
             },
-            ["$.output schema approximated (its objects are closed, its bounds told in words)"],
+            ["$.output schema approximated (its objects are closed, its bounds are in descriptions)"],
             id="pitfall-47-schema-as-the-server-takes-it",
         ),
         pytest.param(
             Request(model="m", messages=ASK, sampling=LIMITED, output=OutputFormat(kind="json_schema", name="n")),
             {},
             {"system": "Answer with JSON alone."},
-            ["$.output kind approximated (told at the end of the system prompt, and not enforced)"],
+            ["$.output kind approximated (requested at the end of the system prompt, not enforced)"],
             id="pitfall-47-no-schema",
         ),
         pytest.param(
@@ -567,7 +567,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             ),
             {},
             {"system": "Be brief.\n\nAnswer with JSON alone."},
-            ["$.output kind approximated (told at the end of the system prompt, and not enforced)"],
+            ["$.output kind approximated (requested at the end of the system prompt, not enforced)"],
             id="findings-clients-6-json-mode",
         ),
         pytest.param(
@@ -584,7 +584,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
                     {"type": "text", "text": "Answer with JSON alone."},
                 ]
             },
-            ["$.output kind approximated (told at the end of the system prompt, and not enforced)"],
+            ["$.output kind approximated (requested at the end of the system prompt, not enforced)"],
             id="findings-clients-6-behind-the-cache-mark",
         ),
         pytest.param(
@@ -762,7 +762,7 @@ def test_what_would_be_another_request_is_refused(request_: Request, path: str) 
             {"thinking": {"type": "adaptive"}},
             {"thinking": "none"},
             {},
-            ["$.thinking thinking dropped (the server is not told how to think)"],
+            ["$.thinking thinking dropped (the server takes no settings for thinking)"],
             id="pitfall-26-none",
         ),
         pytest.param(
@@ -786,8 +786,8 @@ def test_what_would_be_another_request_is_refused(request_: Request, path: str) 
             {"provider": "anthropic"},
             {"messages": [user("Q"), user("R")]},
             [
-                "$.messages[1].content[0] reasoning dropped (the server takes back only what it sealed itself)",
-                "$.messages[1] message dropped (nothing of it is left to say)",
+                "$.messages[1].content[0] reasoning dropped (the server accepts only its own reasoning)",
+                "$.messages[1] message dropped (no content is left)",
             ],
             id="pitfall-77-unsigned",
         ),

@@ -251,7 +251,7 @@ def test_a_server_may_be_said_not_to_think_or_to_know_fewer_words() -> None:
     request = decoded_request(message_of("user", "Hi"), thinking=Thinking(effort="max"))
     assert encoded(request, Target(thinking="none")) == (
         {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": False},
-        ["$ thinking dropped (the server is not told how to think)"],
+        ["$ thinking dropped (the server takes no settings for thinking)"],
     )
     assert encoded(request, Target(efforts=("low", "high")))[0]["think"] == "high"
 

@@ -226,8 +226,8 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
                 HI_ITEM,
             ],
             [
-                "$.messages[0].content[2] reasoning dropped (the server takes back only what it sealed itself)",
-                "$.messages[0].content[3] reasoning dropped (the server takes back only what it sealed itself)",
+                "$.messages[0].content[2] reasoning dropped (the server accepts only its own reasoning)",
+                "$.messages[0].content[3] reasoning dropped (the server accepts only its own reasoning)",
             ],
             id="pitfall-51-58-only-what-it-sealed",
         ),
@@ -235,7 +235,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             [message_of("assistant", Reasoning(encrypted="e", origin=replace(OURS, provider="acme"))), HI],
             Target(provider="other"),
             [HI_ITEM],
-            [f"{C0} reasoning dropped (the server takes back only what it sealed itself)"],
+            [f"{C0} reasoning dropped (the server accepts only its own reasoning)"],
             id="pitfall-58-another-provider",
         ),
         pytest.param(
@@ -353,7 +353,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             [HI, message_of("assistant", "a")],
             Target(),
             [HI_ITEM, input_message("assistant", "a")],
-            ["$.messages[1] prefill approximated (the server may answer the last turn, not go on with it)"],
+            ["$.messages[1] prefill approximated (the server may answer the last turn, not continue it)"],
             id="pitfall-32-prefill",
         ),
     ],
@@ -469,7 +469,7 @@ BARE: JSONObject = {"model": "m", "input": [HI_ITEM], "store": False}
             {"thinking": Thinking(effort="high")},
             Target(thinking="none"),
             {},
-            ["$ thinking dropped (the server is not told how to think)"],
+            ["$ thinking dropped (the server takes no settings for thinking)"],
             id="thinking-not-told",
         ),
         pytest.param(

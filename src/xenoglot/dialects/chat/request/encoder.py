@@ -84,7 +84,7 @@ def _note_prefill(request: Request, crossing: EncodeContext) -> None:
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
         where = f"$.messages[{len(request.messages) - 1}]"
-        crossing.losses.approximated(where, "prefill", "the server may answer the last turn, not go on with it")
+        crossing.losses.approximated(where, "prefill", "the server may answer the last turn, not continue it")
 
 
 def _tools(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:

@@ -116,7 +116,7 @@ class MessageEncoder:
         if said or not parts or self._crossing.home:
             self._messages.append(written)
         elif message.content and not any(isinstance(part, ToolResult) for part in message.content):
-            self._losses.dropped(where, "message", "nothing of it is left to say")
+            self._losses.dropped(where, "message", "no content is left")
 
     def _named(self, message: Message) -> JSONObject:
         return {} if message.name is None else {"name": message.name}
@@ -247,7 +247,7 @@ class MessageEncoder:
         return fitted
 
     def _told(self, answer: JSONObject) -> JSONObject:
-        self._losses.approximated("$.messages", "tool result", "no call before it asked for it; written as text")
+        self._losses.approximated("$.messages", "tool result", "no call before it matches; written as text")
         head, content = f"Result of the tool call {answer['tool_call_id']}:", answer["content"]
         if isinstance(content, str):
             return {"role": "user", "content": f"{head}\n{content}"}

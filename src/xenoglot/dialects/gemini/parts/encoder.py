@@ -176,7 +176,7 @@ class PartEncoder:
         signature = signature_of(part)
         if self._target is not None and not self._home:
             if not self._may_return(part, self._target):
-                self._losses.dropped(where, "reasoning", "the server takes back only what it sealed itself")
+                self._losses.dropped(where, "reasoning", "the server accepts only its own reasoning")
                 return None
             signature = self._returned(part, where)
         if part.id is not None:

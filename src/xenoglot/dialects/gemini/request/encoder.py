@@ -92,7 +92,7 @@ def _conversation(messages: Sequence[Message], parts: PartEncoder, crossing: Enc
         return body
     turns = mend([_turn(message, where, parts, crossing.losses) for where, message in numbered], crossing.losses)
     if turns[-1].role == "model" and crossing.target.prefill == "none":
-        crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not go on with it")
+        crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not continue it")
     body["contents"] = [turn.encode() for turn in turns]
     return body
 
@@ -132,7 +132,7 @@ def _turn(message: Message, where: str, parts: PartEncoder, losses: Losses) -> W
     content = parts.parts(message.content, f"{where}.content", role)
     sign_words(content, signature)
     if message.content and not content:
-        losses.dropped(where, "message", "nothing of it is left to say")
+        losses.dropped(where, "message", "no content is left")
     return WireContent(role, content, where)
 
 

@@ -112,13 +112,13 @@ def _placed(call: JSONObject, results: list[JSONObject], where: str, losses: Los
     """Return the first of the `results` of a call, or one that says that there is none."""
     if results:
         return results.pop(0)
-    losses.emulated(where, "tool_result", "a call without a result gets one that says so")
+    losses.emulated(where, "tool_result", "a call without a result gets a placeholder")
     said = {key: call[key] for key in ("id", "name") if key in call}
     return {RESULT: {**said, "response": {ERROR: NO_RESULT}}}
 
 
 def _told(result: JSONObject, where: str, losses: Losses) -> JSONObject:
-    losses.approximated(where, "tool_result", "no call of the turn before it asked for it; written as text")
+    losses.approximated(where, "tool_result", "no call of the turn before matches it; written as text")
     return {"text": f"Result of the tool call {result.get('id')}:\n{to_text(result.get('response'))}"}
 
 

@@ -166,7 +166,7 @@ class MessageEncoder:
         return {"role": "tool", "call_id": call_id, "content": MISSING_RESULT}
 
     def _told(self, result: JSONObject) -> JSONObject:
-        self._losses.approximated("$.messages", "tool result", "no call before it asked for it; written as text")
+        self._losses.approximated("$.messages", "tool result", "no call before it matches; written as text")
         head, said = f"Result of the tool call {result['call_id']}:", result["content"]
         if isinstance(said, str):
             return {"role": "user", "content": f"{head}\n{said}"}

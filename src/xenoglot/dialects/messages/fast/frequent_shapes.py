@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Role
 
 STRING = Extra(dialect=NAME, form={"content": "string"})
-"""How content is spelled that is a text; nobody changes an `Extra`, so all messages and results share it."""
+"""How content is spelled that is a text; an `Extra` is immutable, so all messages and results share it."""
 
 ID_LIMIT = 64
 NAME_LIMIT = 128
@@ -38,7 +38,7 @@ _PAIR, _TRIPLE, _FOURFOLD = 2, 3, 4
 
 @shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
-    """Return a turn of the user or the assistant in plain blocks; `None` if it is or says anything else."""
+    """Return a turn of the user or the assistant in plain blocks; `None` if it is or contains anything else."""
     if type(item) is not dict or len(item) != _PAIR:
         return None
     role, content = item.get("role"), item.get("content")
@@ -91,7 +91,7 @@ def plain_tool(item: JSON) -> Tool | None:
 class PlainWriter(Struct, frozen=True):
     """Encodes plain parts and tools: for a client (no `name_limit`), or for a server with that name length limit.
 
-    `home` says that all of it came from this dialect: then nothing is changed.
+    `home` is set if all of it came from this dialect: then nothing is changed.
     """
 
     home: bool
@@ -111,7 +111,7 @@ class PlainWriter(Struct, frozen=True):
 
     @shortcut("messages")
     def lone(self, message: Message) -> str | None:
-        """Return the text of a turn that says it and nothing else; `None` for any other."""
+        """Return the text of a turn that contains nothing else; `None` for any other turn."""
         content, extra = message.content, message.extra
         if len(content) != 1 or message.name is not None or message.id is not None or message.role not in _SAYERS:
             return None
@@ -120,7 +120,7 @@ class PlainWriter(Struct, frozen=True):
 
     @shortcut("messages")
     def tool(self, tool: Tool) -> JSONObject | None:
-        """Return a function whose schema is of an object and says so; `None` for any other tool."""
+        """Return a function whose schema has `type: object`; `None` for any other tool."""
         schema = tool.parameters
         plain = tool.kind == "function" and tool.cache is None and tool.strict is None and silent(tool.extra, NAME)
         if not plain or tool.description is None or tool.namespace is not None or tool.definition is not None:
@@ -140,7 +140,7 @@ class PlainWriter(Struct, frozen=True):
         return None if text is None or not self._says(text) else {"type": "text", "text": text}
 
     def _says(self, text: str) -> bool:
-        """Whether a block can hold the text: a server takes none that is nothing but blanks."""
+        """Whether a block can hold the text: a server rejects one that is only whitespace."""
         return self.home or self.name_limit is None or bool(text and not text.isspace())
 
     def _call(self, call: ToolCall) -> JSONObject | None:
@@ -175,7 +175,7 @@ def _read_call(block: JSONObject) -> Part | None:
 
 
 def _read_result(block: JSONObject) -> Part | None:
-    """Read the result of a tool in texts, perhaps one that says whether it is an error, or marked for the cache."""
+    """Read the result of a tool in texts, perhaps with a flag for an error, or with a cache mark."""
     call_id, content = block.get("tool_use_id"), block.get("content")
     said, mark = block.get("is_error"), block.get("cache_control")
     known = _TRIPLE + (type(said) is bool) + (mark is not None)

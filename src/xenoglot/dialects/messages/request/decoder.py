@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 BETWEEN_TOOLS = "between_tools"
-"""A `thinking.type`: thinking is off, and what the model says of its progress between calls are blocks of thinking."""
+"""A `thinking.type`: thinking is off, and the model reports its progress between calls in blocks of thinking."""
 
 MODES: dict[str, Literal["enabled", "adaptive", "disabled"]] = {
     "enabled": "enabled",
@@ -71,8 +71,8 @@ def decode_request(value: JSON) -> Request:
 
     Raises:
         WireError: a field is missing, of the wrong type or out of its range.
-        FailureError: it asks for a message thread. Nobody here holds one, and leaving the field out would lose the
-            history without a word. The failure says so in the form that makes the official SDK send the whole
+        FailureError: it asks for a message thread. Threads are not supported, and leaving the field out would lose the
+            history silently. The failure has the form that makes the official SDK send the whole
             conversation instead (`anthropic/lib/threads/_thread_state.py`): `error.details` with the `error_code`
             `thread_unsupported_request`.
     """

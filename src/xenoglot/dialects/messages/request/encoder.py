@@ -1,7 +1,7 @@
 """Encodes canonical requests for a server of this dialect.
 
-What came from this dialect goes home as it came, unless the `Target` asks for something else; what comes from another
-is made lawful here, and each difference is a `Loss`.
+A request that came in this dialect is returned unchanged, unless the `Target` asks for something else; one from another
+dialect is changed to follow the rules of this one, and each difference is a `Loss`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ MARK_LIMIT = 4
 """The most cache marks of one request (https://docs.claude.com/en/docs/build-with-claude/prompt-caching)."""
 
 _TURNS = {"user": "user", "assistant": "assistant", "tool": "user", "system": "system", "developer": "system"}
-"""In whose turn each says it."""
+"""The turn in which a message of each role is written."""
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
     """Return `request` as the body of a call.
 
     Raises:
-        WireError: what is asked cannot be had from this dialect, and leaving it out would not be the same request:
+        WireError: the dialect has no equivalent of a requested feature, and leaving it out would change the request:
             several candidates (pitfall-46), or a conversation that the server is to remember.
     """
     if request.sampling.n is not None and request.sampling.n > 1:
@@ -138,7 +138,7 @@ class _RequestEncoder:
         fields = with_rest({}, message.extra, where, self._losses)
         if not blocks and (message.content or not self._home) and not fields:
             if message.content:
-                self._losses.dropped(where, "message", "nothing of it is left to say")
+                self._losses.dropped(where, "message", "no content is left")
             return None
         spelled = form_of(message.extra, NAME).get("content") if self._home else "string"
         return WireMessage(role, blocks, where, fields, spelled)
@@ -166,7 +166,7 @@ class _RequestEncoder:
         if "temperature" in body and "top_p" in body:
             lesser = "temperature" if body["temperature"] == 1 != body["top_p"] else "top_p"
             if body.pop(lesser) != 1:
-                self._losses.dropped("$.sampling", lesser, "not allowed beside `temperature`")
+                self._losses.dropped("$.sampling", lesser, "not allowed with `temperature`")
 
     def _output(self, output: OutputFormat) -> None:
         losses, schema = self._losses, output.schema
@@ -177,7 +177,7 @@ class _RequestEncoder:
             return
         if not self._home and (known := closed(schema)) != schema:
             schema = known
-            losses.approximated("$.output", "schema", "its objects are closed, its bounds told in words")
+            losses.approximated("$.output", "schema", "its objects are closed, its bounds are in descriptions")
         own = with_rest({"type": "json_schema", "schema": schema}, output.extra, "$.output", losses)
         if self._form.get("output") == "output_format":
             self._body["output_format"] = own
@@ -189,7 +189,7 @@ class _RequestEncoder:
 
     def _ask_for_json(self) -> None:
         """Add a line to the system prompt, after its cache marks: the dialect has schemas, and no mode for any JSON."""
-        self._losses.approximated("$.output", "kind", "told at the end of the system prompt, and not enforced")
+        self._losses.approximated("$.output", "kind", "requested at the end of the system prompt, not enforced")
         said = self._body.get("system")
         if isinstance(said, list):
             self._body["system"] = [*said, {"type": "text", "text": JSON_ONLY}]

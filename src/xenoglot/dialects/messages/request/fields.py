@@ -53,7 +53,7 @@ def _write_stop(stop: tuple[str, ...], _form: JSONObject, context: EncodeContext
         return list(stop)
     kept = [text for text in stop if text.strip()]
     if len(kept) < len(stop):
-        context.losses.dropped("$.sampling", "stop", "a stop sequence must hold more than blanks")
+        context.losses.dropped("$.sampling", "stop", "a stop sequence must contain more than whitespace")
     return kept or None
 
 

@@ -3,7 +3,7 @@
 The rules (https://docs.claude.com/en/api/messages, and the errors that the server answers otherwise): roles alternate;
 the first turn is the user's; each `tool_use` of an assistant's turn is answered by a `tool_result` at the head of the
 very next user's turn, and nothing else is; ids of calls are unique; the last turn is not the assistant's unless the
-server continues it, and then its text ends in no blank.
+server continues it, and then its text does not end in whitespace.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 FIRST_TURN = "(The conversation begins.)"
-"""What the user says where the conversation does not begin with the user (pitfall-37)."""
+"""The text of the user's turn that is added if the conversation does not begin with the user (pitfall-37)."""
 
 LAST_TURN = "Continue."
-"""What the user says after an assistant's turn that the server would not continue (pitfall-32)."""
+"""The text of the user's turn after an assistant's turn that the server would not continue (pitfall-32)."""
 
 NO_RESULT = "The tool gave no result."
 """The result, marked as an error, of a call that has none (pitfall-44)."""
@@ -63,7 +63,7 @@ class WireMessage:
 
 
 def fold_system(turns: Iterable[WireMessage], losses: Losses) -> list[WireMessage]:
-    """Return the turns, what the system says between them told by the next user's turn (pitfall-3)."""
+    """Return the turns, with messages of the system between them moved into the next user's turn (pitfall-3)."""
     folded: list[WireMessage] = []
     held: list[JSONObject] = []
     where = ""
@@ -85,7 +85,7 @@ def fold_system(turns: Iterable[WireMessage], losses: Losses) -> list[WireMessag
 
 
 def mend(turns: Sequence[WireMessage], losses: Losses, *, prefill: bool) -> list[WireMessage]:
-    """Return the turns in lawful order."""
+    """Return the turns in an order that the server accepts."""
     mended = _merge(turns)
     if _has_tools(mended):
         mended = _results_first(mended, losses)
@@ -201,7 +201,7 @@ def _placed(block: JSONObject, calls: dict[str, str], where: str, losses: Losses
     if call_id in calls:
         called = calls.pop(call_id)
         return (block if called == call_id else {**block, "tool_use_id": called},)
-    losses.approximated(where, "tool_result", "no call of the turn before it asked for it; written as text")
+    losses.approximated(where, "tool_result", "no call of the turn before matches it; written as text")
     content = block.get("content", "")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     texts = [str(part["text"]) for part in blocks if part["type"] == "text"]
@@ -210,7 +210,7 @@ def _placed(block: JSONObject, calls: dict[str, str], where: str, losses: Losses
 
 
 def _missing(calls: dict[str, str], where: str, losses: Losses) -> list[JSONObject]:
-    losses.emulated(where, "tool_result", "a call without a result gets one that says so")
+    losses.emulated(where, "tool_result", "a call without a result gets a placeholder")
     return [
         {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT, "is_error": True}
         for call_id in calls.values()
@@ -227,12 +227,12 @@ def _begin(turns: list[WireMessage], losses: Losses) -> None:
 def _end(turns: list[WireMessage], losses: Losses, *, prefill: bool) -> None:
     last = turns[-1]
     if last.blocks[-1]["type"] not in _SPOKEN:
-        return  # paused in the midst of what the server does itself: it goes on when it gets that back as it was
+        return  # paused in the midst of what the server does itself: it continues when it gets that back unchanged
     if not prefill:
-        losses.emulated(last.where, "prefill", "the server continues no turn: the user asks it to go on")
+        losses.emulated(last.where, "prefill", "the server continues no turn: a user turn is added")
         turns.append(_say(LAST_TURN, last.where))
         return
     block = last.blocks[-1]
     if block["type"] == "text" and block["text"] != block["text"].rstrip():
-        losses.approximated(last.where, "text", "blanks at the end of a turn to be continued are cut")
+        losses.approximated(last.where, "text", "whitespace at the end of a turn to be continued is cut")
         last.blocks[-1] = {**block, "text": block["text"].rstrip()}

@@ -43,9 +43,9 @@ _DELTAS = ("citations_delta", "compaction_delta", "input_json_delta", "signature
 
 
 def begin(content: JSONObject, path: str, index: int, answer_id: str) -> tuple[BlockDecoder, Sequence[Event]]:
-    """Return the block that a `content_block_start` opens, and the events that tell of it.
+    """Return the block that a `content_block_start` opens, and its first events.
 
-    What a server put into the start beside what is known by then becomes the first delta, as if it had come later.
+    Content that a server put into the start becomes the first delta, as if it had come later.
     """
     kind = content.get("type")
     if kind == "thinking":
@@ -62,7 +62,7 @@ def begin(content: JSONObject, path: str, index: int, answer_id: str) -> tuple[B
 
 
 def _begin_thinking(content: JSONObject, path: str, index: int) -> tuple[BlockDecoder, Sequence[Event]]:
-    """Open a block of thinking; all that the seal says is known at its end."""
+    """Open a block of thinking; its signature is complete only at its end."""
     known = {key: value for key, value in content.items() if key != "signature"} | {"thinking": ""}
     part = decode_part(known, path)
     extra = part.extra if isinstance(part, Reasoning) else None
@@ -118,7 +118,7 @@ class BlockDecoder:
         return delta(text)
 
     def grow(self, data: JSONObject, delta: Reader) -> Sequence[Event]:
-        """Return what a delta tells; one that does not belong to such a block is carried as it is."""
+        """Return the events of a delta; one that does not belong to such a block is carried unchanged."""
         kind = delta.take("type", str)
         events: Sequence[Event] = ()
         match self.header, kind:
@@ -194,6 +194,6 @@ def _carried(data: JSONObject) -> OpaqueDelta:
 
 
 def _emptied(data: JSONObject) -> JSONObject:
-    """Return a delta without its text, which has been told: what is left of it is carried."""
+    """Return a delta without its text, which has been emitted: the rest of it is carried."""
     delta = {key: "" if key in ("text", "thinking", "partial_json") else value for key, value in data["delta"].items()}
     return {**data, "delta": delta}

@@ -212,7 +212,7 @@ class BlockEncoder:
         return () if self._part is None else (wire_event({**event.data, "index": self._count}),)
 
     def end(self, whole: Part | None) -> Sequence[ServerSentEvent]:
-        """Close the block; `whole` may tell what no delta did (pitfall-114)."""
+        """Close the block; `whole` may have content that no delta had (pitfall-114)."""
         part = self._part
         if part is None:
             return ()
@@ -267,7 +267,7 @@ class BlockEncoder:
         return self._delta({"type": "compaction_delta", **told})
 
     def _sign(self, part: Reasoning) -> Sequence[ServerSentEvent]:
-        """Write a seal at once if it is the dialect's own; another's is wrapped when all of it is known."""
+        """Write a signature at once if it is the dialect's own; another's is wrapped when all of it is known."""
         if part.origin is not None and part.origin.dialect != NAME:
             self._part = part
             return ()
@@ -283,7 +283,7 @@ class BlockEncoder:
 
 
 def _opening(part: Part) -> Part:
-    """Return `part` as it can be said before it has grown."""
+    """Return `part` as it can be written before it has grown."""
     match part:
         case Reasoning() if not part.redacted or part.origin is None or part.origin.dialect != NAME:
             return replace(part, signature=None, encrypted=None, origin=None)

@@ -1,10 +1,10 @@
 """Decodes a stream: server-sent events to canonical events.
 
-The wire has blocks too, and a lawful server opens one at a time, so what comes in order goes on in order. What a server
-sends for a block while another is open waits until that one is closed. A missing `message_stop` is forgiven once the
-reason of the end has been told and the bytes end cleanly; a stream that ends without a reason is broken (pitfall-103).
-Events of blocks before the message starts are carried like those of kinds that nobody knows: the official SDK ignores
-both.
+The wire has blocks too, and a valid stream opens one at a time, so what comes in order is forwarded in order. What a
+server sends for a block while another is open waits until that one is closed. A missing `message_stop` is accepted once
+the reason of the end has been sent and the bytes end cleanly; a stream that ends without a reason is broken
+(pitfall-103). Events of blocks before the message starts are carried like those of unknown kinds: the official SDK
+ignores both.
 
 Source: https://docs.claude.com/en/docs/build-with-claude/streaming and `anthropic/types/beta/beta_raw_*_event.py`.
 """
@@ -93,7 +93,7 @@ class StreamDecoder:
         return None if self._done else self._block
 
     def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:  # noqa: ARG002  all deltas of a block are alike
-        """Say how to read an event that differs from the last one in a piece of text alone."""
+        """Return how to read an event that differs from the last one in a piece of text alone."""
         return None if self._block is None else self._block.lesson
 
     def close(self) -> Sequence[Event]:
@@ -148,7 +148,7 @@ class StreamDecoder:
         return (started, *usage)
 
     def _report(self, value: JSON) -> tuple[Sequence[Event], str | None]:
-        """Return the snapshot that `value` makes whole: what it leaves out, or says `null`, stays (pitfall-99)."""
+        """Return the snapshot that `value` completes: fields that are left out, or `null`, stay (pitfall-99)."""
         if not isinstance(value, dict) or not value:
             return (), None
         self._usage = {**value, **self._usage, **{key: item for key, item in value.items() if item is not None}}

@@ -1,7 +1,7 @@
 """Encodes a stream: canonical events to server-sent events.
 
-`message_start` waits for the event after it, which may be the usage that it has to tell; `message_delta` waits for the
-end of the stream, for usage may come after the reason of the end (pitfall-102). All else is written as it comes.
+`message_start` waits for the event after it, which may be the usage that it has to contain; `message_delta` waits for
+the end of the stream, for usage may come after the reason of the end (pitfall-102). All else is written as it comes.
 """
 
 from __future__ import annotations

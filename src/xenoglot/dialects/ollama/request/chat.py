@@ -68,4 +68,4 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
 def _note_prefill(request: Request, crossing: EncodeContext) -> None:
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
-        crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not go on with it")
+        crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not continue it")

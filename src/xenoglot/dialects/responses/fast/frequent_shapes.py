@@ -1,6 +1,6 @@
 """Decodes and encodes the most common items and tools in one step (see `codec.frequent_shapes`).
 
-What came in this dialect goes home item by item, each as it was; so only what is a stranger's is written here.
+What came in this dialect is returned unchanged, item by item; so this module writes only what came in another dialect.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOOL_ERROR = "[tool error] "
 """What a tool's answer begins with where it is an error: this dialect has no field for it (pitfall-9)."""
 
 ID_LIMIT = 64
-"""The longest id (OpenAI's 400 says so)."""
+"""The longest id, in characters (from OpenAI's 400)."""
 
 NO_ARGUMENTS = "{}"
 """What stands for the arguments of a function that has none: they are parsed (pitfall-94)."""
@@ -42,7 +42,7 @@ _UNTYPED = {
     "string": Extra(dialect=NAME, form={"type": "absent", "content": "string"}),
     "list": Extra(dialect=NAME, form={"type": "absent", "content": "list"}),
 }
-"""How a message is spelled; nobody changes an `Extra`, so all messages share these."""
+"""How a message is spelled; an `Extra` is immutable, so all messages share these."""
 
 _ITEM = Extra(dialect=NAME, form={"item": {"type": True}})
 _LISTS = ("annotations", "logprobs")
@@ -51,7 +51,7 @@ _PAIR, _TRIPLE, _FOURFOLD = 2, 3, 4
 
 @shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
-    """Return what the user or the system says in words, or the result of a function; `None` for any other item."""
+    """Return a text message of the user or the system, or the result of a function; `None` for any other item."""
     if type(item) is not dict:
         return None
     kind = item.get("type")
@@ -72,7 +72,7 @@ def plain_message(item: JSON) -> Message | None:
 
 @shortcut("messages")
 def plain_said(item: JSON) -> Part | None:
-    """Return what the model said in one text, or a call of a function; `None` for any other item."""
+    """Return a message of the model with one text, or a call of a function; `None` for any other item."""
     if type(item) is not dict:
         return None
     kind = item.get("type")
@@ -210,7 +210,7 @@ def _read_text(part: JSON, mark: JSONObject) -> Text | None:
 
 
 def _mark(item: JSONObject, *, typed: bool) -> JSONObject:
-    """Return what says which item this is and how far it got."""
+    """Return the fields that identify an item and give its status."""
     mark: JSONObject = {"type": typed}
     for key in ("id", "status"):
         value = item.get(key)

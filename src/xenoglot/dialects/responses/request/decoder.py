@@ -24,10 +24,10 @@ from xenoglot.model.request import Effort, Message, OutputFormat, Request, Reque
 
 LOGPROBS = "message.output_text.logprobs"
 ENCRYPTED = "reasoning.encrypted_content"
-"""What of `include` we understand: that probabilities be told, and that thoughts come sealed."""
+"""The values of `include` that we understand: log probabilities, and encrypted reasoning."""
 
 _SILENT: JSONObject = {"truncation": "disabled", "background": False}
-"""What is the case anyway: said, it is a matter of form."""
+"""Defaults: a request that sets them explicitly differs only in form."""
 
 _SILENCES = frozenset({*_SILENT, "stream_options", "include"})
 
@@ -88,7 +88,7 @@ def _decode(reader: Reader, model: str) -> Request:
 
 
 def _take_instructions(reader: Reader, form: JSONObject) -> tuple[Message, ...]:
-    """Take `instructions`, which are what the system says first."""
+    """Take `instructions`, the first message of the system."""
     text = reader.take("instructions", str)
     if not text:
         if text is not None:
@@ -98,7 +98,7 @@ def _take_instructions(reader: Reader, form: JSONObject) -> tuple[Message, ...]:
 
 
 def _take_input(reader: Reader, turns: InputDecoder, form: JSONObject) -> tuple[Message, ...]:
-    """Take `input`: a text that the user says, or a list of items (pitfall-54).
+    """Take `input`: a text of the user, or a list of items (pitfall-54).
 
     Raises:
         WireError: it is neither.
@@ -135,7 +135,7 @@ def _with_placed(tools: Sequence[RequestTool], inside: Sequence[RequestTool]) ->
 
 
 def _take_silent(reader: Reader, form: JSONObject) -> None:
-    """Take what says only what is the case anyway, so that it is no loss elsewhere."""
+    """Take fields that only repeat a default, so that they are no loss elsewhere."""
     silent = {key: value for key, value in _SILENT.items() if key in reader and reader.peek(key) == value}
     options = reader.peek("stream_options")
     if isinstance(options, dict) and options.keys() <= {"include_obfuscation"}:  # we never write any (pitfall-115)
@@ -173,7 +173,7 @@ def _take_thinking(reader: Reader, form: JSONObject) -> Thinking | None:
 
 
 def _take_text(reader: Reader, form: JSONObject) -> JSONObject:
-    """Take what `text` says of the form and the length of the answer (pitfall-66)."""
+    """Take the fields of `text` for the form and the length of the answer (pitfall-66)."""
     inner = reader.object("text")
     if inner is None:
         return {}

@@ -39,7 +39,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     One that came in this dialect goes out as it came, except for what a `target` other than the default demands.
 
     Raises:
-        WireError: something cannot be asked of the server at all: several candidates (pitfall-46).
+        WireError: the server has no equivalent of something in the request: several candidates (pitfall-46).
     """
     if request.sampling.n is not None and request.sampling.n > 1:
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
@@ -60,7 +60,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
 def _turns(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return `instructions` and `input`.
 
-    What the system says first is written as `instructions` where it is one plain text; as items otherwise, which keep
+    The first message of the system is written as `instructions` if it is one plain text; otherwise as items, which keep
     its roles and parts.
     """
     messages, context = request.messages, crossing
@@ -114,11 +114,11 @@ def _note_prefill(request: Request, crossing: EncodeContext) -> None:
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
         where = f"$.messages[{len(request.messages) - 1}]"
-        crossing.losses.approximated(where, "prefill", "the server may answer the last turn, not go on with it")
+        crossing.losses.approximated(where, "prefill", "the server may answer the last turn, not continue it")
 
 
 def _inside(request: Request, form: JSONObject) -> list[JSON]:
-    """Return the tools that items of the input tell of."""
+    """Return the tools that items of the input define."""
     items: list[JSON] = [*form.get("behind", ())]
     for message in request.messages:
         items += form_of(message.extra, NAME).get("before", ())
@@ -158,7 +158,7 @@ def _began(form: JSONObject, own: JSONObject) -> JSONObject:
 
 
 def _answer(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
-    """Return what is said of the thinking and the form of the answer."""
+    """Return the fields for the thinking and the form of the answer."""
     fields: JSONObject = {}
     if request.thinking is not None:
         fields |= encode_thinking(request.thinking, form, crossing)
@@ -186,7 +186,7 @@ def _options(request: Request, form: JSONObject, crossing: EncodeContext) -> JSO
 
 
 def _included(request: Request, crossing: EncodeContext) -> list[str]:
-    """Return what a stranger would be told without asking: probabilities, and thoughts that can come back."""
+    """Return the `include` that clients of other dialects need: probabilities, and reasoning that can be sent back."""
     if crossing.home:
         return []
     wanted = {

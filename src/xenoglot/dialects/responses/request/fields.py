@@ -18,7 +18,7 @@ from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
 
 LEAST_TOKENS: Final = 16
-"""The least `max_output_tokens` (OpenAI's 400 says so)."""
+"""The least `max_output_tokens` (from OpenAI's 400)."""
 
 
 def _write_max_tokens(wanted: int, form: JSONObject, context: EncodeContext) -> int:

@@ -1,9 +1,10 @@
 """Decodes the `input` of a request: joins items to turns.
 
-What the model said in one go lies in several items: they become one assistant turn, so that its calls stand together
+One output of the model is several items: they become one assistant turn, so that its calls stand together
 (pitfall-57). Items that change the request from their place on (`additional_tools`, `configuration_update`) change
-ours, and go home with the turn after them. Source: `openai/types/responses/response_input_item_param.py` of the
-official SDK.
+ours, and are returned unchanged with the turn after them.
+
+Source: `openai/types/responses/response_input_item_param.py` of the official SDK.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _CLIENTS = frozenset(
         "agent_message",
     }
 )
-"""Items that the client says, and no part of a turn of the model."""
+"""Items that the client sends, and no part of a turn of the model."""
 
 
 class InputDecoder:
@@ -179,7 +180,7 @@ class InputDecoder:
         return replace(message, extra=noted)
 
     def _tools(self, reader: Reader, item: JSONObject) -> None:
-        """Take the tools that an item makes known; an item that says more than that is a turn of its own."""
+        """Take the tools that an item defines; an item with other content too is a turn of its own."""
         tools = decode_tools(Reader(item, reader.path))
         self.tools += tools
         found = decode_client_output(item, self._ids)

@@ -110,7 +110,7 @@ class InputEncoder:
         return hosted_words(part, where, self._losses) if isinstance(part, HostedCall | HostedResult) else part
 
     def _unsaid(self, part: Part, where: str) -> bool:
-        """Return whether a part is left out: a text without words, which a server refuses, with all beside it."""
+        """Return whether a part is left out: an empty text, which a server rejects, with all that is attached to it."""
         if self._crossing.home or not isinstance(part, Text) or part.text:
             return False
         encode_output_text(part, where, self._losses, whole=False)  # what it would lose, it loses here too
@@ -119,7 +119,7 @@ class InputEncoder:
         return True
 
     def _asked(self, message: Message, where: str) -> None:
-        """Write each result as an item of its own, then what else the turn says (pitfall-4)."""
+        """Write each result as an item of its own, then the rest of the turn (pitfall-4)."""
         rest: list[tuple[str, Part]] = []
         for index, part in enumerate(message.content):
             at = f"{where}.content[{index}]"
@@ -139,7 +139,7 @@ class InputEncoder:
         encoded = [item for at, part in parts if (item := encode_input(part, at, self._crossing)) is not None]
         if not encoded and not self._crossing.home:
             if parts:
-                self._losses.dropped(where, "message", "nothing of it is left to say")
+                self._losses.dropped(where, "message", "no content is left")
             return
         head = {} if form.get("type") == "absent" else {"type": "message"}
         mark: JSONObject = {key: form[key] for key in ("id", "status") if key in form}
@@ -189,7 +189,7 @@ class InputEncoder:
     def _answered(self, items: Iterable[JSONObject]) -> Iterable[JSONObject]:
         """Yield the items, each call followed by one output, and no other outputs (pitfall-44).
 
-        One that is missing is made up as an error; one to no call is told by the user.
+        An error replaces a missing output; an output without a call becomes a message of the user.
         """
         waiting = _PendingCalls()
         held: list[JSONObject] = []  # messages that stand between a call and its result
@@ -271,7 +271,7 @@ def _key(item: JSONObject) -> str:
 
 
 def has_seal(messages: Sequence[Message]) -> bool:
-    """Whether the history has a thought that a server of this dialect sealed."""
+    """Whether the history has reasoning that a server of this dialect encrypted."""
     parts = (part for message in messages for part in message.content)
     return any(isinstance(part, Reasoning) and part.encrypted and _is_ours(part) for part in parts)
 
@@ -281,7 +281,7 @@ def _is_ours(part: Reasoning) -> bool:
 
 
 def _is_null(result: ToolResult) -> bool:
-    """Whether the wire had a null for an output: it stands among the fields that nobody took."""
+    """Whether the wire had a null for an output: it is among the fields that the decoder did not take."""
     return result.extra is not None and "output" in result.extra.fields
 
 

@@ -29,7 +29,7 @@ _PREFIXES: dict[str, str] = {
 """How ids of items begin; a server refuses an item whose id begins otherwise."""
 
 _MADE = re.compile(r"[a-z]+_k[0-9a-f]{24,}i[0-9]+")
-"""An id that `identify` made: nobody else knows it."""
+"""An id that `identify` made: no server knows it."""
 
 _FITTING = re.compile(r"[\x21-\x7e]{1,256}")
 """An id that a path can name, and a database keep."""
@@ -51,7 +51,7 @@ def identify(items: Sequence[JSON], seed: str, there: Sequence[JSON] = ()) -> li
 
 
 def anonymous(item: JSON) -> JSON:
-    """Return an item without the id that `identify` made for it: nobody else knows that."""
+    """Return an item without the id that `identify` made for it: no server knows that id."""
     made = isinstance(item, dict) and isinstance(item.get("id"), str) and _MADE.fullmatch(item["id"])
     return {key: value for key, value in item.items() if key != "id"} if made else item
 

@@ -1,9 +1,9 @@
 """Stored responses: retrieved, continued, and followed while they are generated in the background.
 
 Source: `openai/resources/responses/`, `openai/types/responses/response_create_params.py`, and
-https://developers.openai.com/api/docs/guides/background. A request that says nothing of `store` wants to be kept;
-`instructions` of an earlier answer do not go on (pitfall-60); an unknown `previous_response_id` is a 400 with a code of
-its own (pitfall-59).
+https://developers.openai.com/api/docs/guides/background. A request without `store` is stored;
+`instructions` of an earlier answer do not carry over (pitfall-60); an unknown `previous_response_id` is a 400 with a
+code of its own (pitfall-59).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ENDS = frozenset({"response.completed", "response.failed", "response.incomplete
 
 
 def decode_wish(body: JSON) -> StoreOptions:
-    """Return what a request asks of whoever keeps things.
+    """Return what a request asks of the response store.
 
     Raises:
         WireError: a field is of the wrong type, or two contradict each other.
@@ -84,9 +84,9 @@ def prepare(body: JSONObject, items: Sequence[JSON]) -> JSONObject:
 
 
 def ask_seals(body: JSONObject) -> JSONObject:
-    """Return the request asking for sealed reasoning: a server that keeps nothing knows its thoughts by that alone.
+    """Return the request with encrypted reasoning in `include`: a server without a store needs it for later turns.
 
-    Only where the client speaks of reasoning: models that do not reason refuse to be asked (pitfall-61).
+    Only if the client sets `reasoning`: models that do not reason reject such a request (pitfall-61).
     """
     asked = body.get("include")
     include = asked if isinstance(asked, list) else []
@@ -96,7 +96,7 @@ def ask_seals(body: JSONObject) -> JSONObject:
 
 
 def show(answer: JSONObject, kept: StoredAnswer) -> JSONObject:
-    """Return an answer as that of a kept request: under our id, and saying what the request said of keeping."""
+    """Return an answer as that of a stored request: with our id, and with the request's own fields for storing."""
     wish = kept.wish
     ours: JSONObject = {} if wish.conversation is None else {"conversation": {"id": wish.conversation}}
     if kept.created is not None:
@@ -113,7 +113,7 @@ def show(answer: JSONObject, kept: StoredAnswer) -> JSONObject:
 
 
 def _unlocked(tool: JSON) -> JSON:
-    """Return a tool without what opens its server: neither kept nor told, a request says it each time."""
+    """Return a tool without the credentials of its server: neither stored nor shown, each request sends them."""
     if not isinstance(tool, dict) or _KEYS.isdisjoint(tool):
         return tool
     return {key: value for key, value in tool.items() if key not in _KEYS}
@@ -127,7 +127,7 @@ def mark(answer: JSONObject, status: str, failure: Failure | None) -> JSONObject
 class StoredResponseStream:
     """Rewrites a stream to that of a stored answer: its id in every event that contains it, and our event numbers.
 
-    The stream of an answer in the background has begun before the model's own: it goes on where `opening` ended.
+    The stream of an answer in the background has begun before the model's own: it continues where `opening` ended.
     """
 
     __slots__ = ("_answer", "_begun", "_kept", "_number")
@@ -173,7 +173,7 @@ def opening(answer: JSONObject) -> Sequence[ServerSentEvent]:
 
 
 def ending(answer: JSONObject, number: int) -> Sequence[ServerSentEvent]:
-    """Return how a stream ends whose answer was broken off; no event tells of one that was cancelled."""
+    """Return the last events of a stream whose answer was broken off; a cancelled answer has no such event."""
     return [_event("response.failed", number, answer)] if answer.get("status") == "failed" else ()
 
 
@@ -194,7 +194,7 @@ def _is_trigger(item: JSON) -> bool:
 
 
 def _silent(item: JSON) -> bool:
-    """Whether an item is the mere name of a thought, which only the server that had it could look up."""
+    """Whether an item is a mere reference to reasoning, which only the server that stored it could look up."""
     return (
         isinstance(item, dict)
         and item.get("type") == "reasoning"

@@ -75,7 +75,7 @@ class BlockDecoder:
         return self._part
 
     def rest(self, text: str) -> str:
-        """Return what `text`, the words or the arguments by now as the wire sums them up, says beyond its deltas.
+        """Return what `text`, the text or the arguments so far as the wire repeats them, has beyond its deltas.
 
         The deltas are joined only for a text that is longer: then the work is that of reading it from the wire.
         """
@@ -85,10 +85,10 @@ class BlockDecoder:
         return text[len(known) :] if text.startswith(known) else ""
 
     def end(self, whole: Part | None = None) -> list[Event]:
-        """Return the end of the block, given what the wire says of the `whole` of it.
+        """Return the end of the block, given the `whole` of it that the wire sends.
 
-        What no delta said is told as a delta where it is but more of the same, for that is what readers look at; what
-        the block did not grow to at all stands after it.
+        Content that no delta had becomes a delta if it only continues the block, for readers look at deltas; content
+        that does not continue the block stands after it.
         """
         known = self.part()
         whole = known if whole is None else _kept(known, whole)

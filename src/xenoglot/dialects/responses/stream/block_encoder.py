@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _BODIES = {"function": ("function_call_arguments", "arguments"), "custom": ("custom_tool_call_input", "input")}
-"""Of each kind of call, what its events are about, and where they keep the whole of it."""
+"""The name in the events of each kind of call, and the key under which they have the whole of it."""
 
 
 class ItemContext:
@@ -105,11 +105,11 @@ class Block:
         return self.place.events.frame(self.shape, piece.text)
 
     def whole(self, told: Part | None) -> Part:
-        """Return the part as it is at the end; `told` is what the end says of it, if anything."""
+        """Return the part as it is at the end; `told` is the part that the end sends, if any."""
         return self.growth.part() if told is None else told
 
     def end(self, whole: Part) -> list[ServerSentEvent]:
-        """Return the events of the end, and before them those of what no delta said of the `whole`."""
+        """Return the events of the end, and before them those of what no delta had of the `whole`."""
         late = missing(self.growth.part(), whole)
         return [*(event for delta in late for event in self.grow(delta)), *self._finish(whole)]
 
@@ -268,7 +268,7 @@ class ReasoningBlock(Block):
 
     @property
     def pulse(self) -> DeltaTemplate | None:
-        """What the thought grows by at this moment."""
+        """The template of the deltas by which the reasoning grows now."""
         return self._summary if self._summary is not None or not self._has_content else self._content
 
     def begin(self) -> list[ServerSentEvent]:
@@ -352,7 +352,7 @@ class CompactionBlock(Block):
 
 
 def contents_of(part: Part, where: str, losses: Losses) -> list[JSONObject]:
-    """Return the contents of a message that `part` is: one, or none where it cannot be said or the item had none."""
+    """Return the contents of a message that `part` is: one, or none if it cannot be expressed or the item had none."""
     if isinstance(part, Opaque) and part.dialect == NAME:
         contents: list[JSONObject] = part.data["content"] if is_content(part) else []
         return contents
@@ -375,7 +375,7 @@ def is_content(part: Part) -> bool:
 
 
 def unsaid(part: Part) -> Part:
-    """Return `part` as it is before it says anything."""
+    """Return `part` as it is before it has any content."""
     match part:
         case Text():
             return replace(part, text="", logprobs=(), citations=())

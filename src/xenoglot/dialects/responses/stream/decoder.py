@@ -1,7 +1,7 @@
 """Decodes a stream: server-sent events to canonical events.
 
 An answer ends with `response.completed`, `response.incomplete` or `response.failed`; a stream that stops before one of
-them is broken, however much of the answer is there (pitfall-103, pitfall-104). Those events, like the first, tell the
+them is broken, however much of the answer it had (pitfall-103, pitfall-104). Those events, like the first, contain the
 whole answer: what is new in the last belongs to its end.
 
 Source: `openai/types/responses/response_stream_event.py` and https://www.openresponses.org/specification#streaming.
@@ -47,7 +47,7 @@ _ITEM_KEYS = frozenset({"item", "item_id", "output_index"})
 _HEAD = frozenset({"id", "model", "created_at", "service_tier"})
 
 _ENVELOPE = frozenset({"sequence_number", "response"})
-"""What the last event has beside what it tells."""
+"""The ordinary fields of the last event; others are carried."""
 
 _STATUS = {"response.completed": "completed", "response.incomplete": "incomplete", "response.done": "completed"}
 """The events that end an answer, and what they mean by themselves."""
@@ -57,7 +57,7 @@ _LIFE = frozenset(
 )
 
 _PASSED = ("sequence_number", "obfuscation")
-"""What differs from delta to delta without saying anything."""
+"""Fields that differ from delta to delta without any meaning."""
 
 _MISSING = object()
 
@@ -90,7 +90,7 @@ class StreamDecoder:
         return None if self._items.open is None or self._done else self._items.open.state
 
     def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:
-        """Say how to read an event that differs from the last one in a piece of text alone."""
+        """Return how to read an event that differs from the last one in a piece of text alone."""
         data = decode_answer(event.data)
         item, kind = self._items.open, data.get("type", event.event)
         if item is None or data.get("logprobs") or (take := item.taker(kind, data.get("summary_index"))) is None:
@@ -115,7 +115,7 @@ class StreamDecoder:
         return (OpaqueDelta(dialect=NAME, data=data, name=kind or None),)
 
     def _live(self, event: Reader, kind: str) -> Sequence[Event]:
-        """Take an event that tells the whole answer."""
+        """Take an event that contains the whole answer."""
         answer = event.take("response", dict) or {}
         match kind:
             case "response.created" | "response.queued":
@@ -136,7 +136,7 @@ class StreamDecoder:
         return (Failed(failure=read_failure(body)),)
 
     def _go_on(self, answer: JSONObject) -> Sequence[Event]:
-        """Take the answer as it is told again after its start; told once more, it is a sign of life."""
+        """Take the answer as it is repeated after its start; every later repetition is a heartbeat."""
         lived, self._lives = self._lives, True
         return (Ping(),) if lived else self._begin(answer)
 
@@ -172,7 +172,7 @@ class StreamDecoder:
         return (*begun, *items, *reported, Finished(finish=finish, extra=self._news(event, reader, answer)))
 
     def _news(self, event: Reader, reader: Reader, answer: JSONObject) -> Extra | None:
-        """Return what the end of the answer tells again; what stands beside the answer is named for the event."""
+        """Return what the end of the answer repeats or changes; fields outside the answer get the event's prefix."""
         late = take_late(reader) or Extra(dialect=NAME)
         started = self._started or Started()
         known = started.extra or Extra(dialect=NAME)
@@ -193,7 +193,7 @@ class StreamDecoder:
 
 
 def _is_new(started: Started, key: str, form: JSONObject, value: JSON) -> bool:
-    """Whether the end of the answer says of itself what its start did not; an id is said once."""
+    """Whether the end of the answer has a value that its start did not have; an id is reported once."""
     match key:
         case "id":
             return started.id is None

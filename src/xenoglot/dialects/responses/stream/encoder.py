@@ -1,13 +1,13 @@
 """Encodes a stream: canonical events to server-sent events.
 
-The life of an answer is told in full (pitfall-111): created, in progress, every item added, grown and done, and at the
-end the whole answer once more (pitfall-113). That end waits for the end of the stream, for usage may come after the
+The events cover the whole life of an answer (pitfall-111): created, in progress, every item added, grown and done, and
+at the end the whole answer again (pitfall-113). That end waits for the end of the stream, for usage may come after the
 reason of the end.
 
-A sign of life is a delta that adds nothing, or between blocks `response.in_progress` with all that was told so far: a
-comment would not do, Codex does not see those (pitfall-108); an event of a new kind would not do, openai-node throws;
-and it takes what `response.in_progress` tells for all there is. Before the answer has an id there is no such event, so
-a comment it is, unless whoever has a clock and ids begins the answer first.
+A heartbeat is a delta that adds nothing, or between blocks `response.in_progress` with all that was sent so far. A
+comment would not do, for Codex does not see those (pitfall-108). An event of a new kind would not do, for openai-node
+throws; and it takes what `response.in_progress` contains for the whole answer. Before the answer has an id there is no
+such event, so the heartbeat is a comment, unless the caller, which has a clock and ids, begins the answer first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decodes one item of a stream to its blocks, one after the other.
 
-A message makes a block for each of its contents; any other item is one block. What the end of an item tells is the
+A message makes a block for each of its contents; any other item is one block. The end of an item contains the
 whole of it, so a block is closed by it; only a content that another follows is closed by that.
 """
 
@@ -374,7 +374,7 @@ def _quoted(text: str) -> str:
 
 
 def _unspoken(item: JSONObject) -> JSONObject:
-    """Return an item at its start: its status and seal come with its end."""
+    """Return an item at its start: its status and encrypted content come with its end."""
     kind = item.get("type")
     bare = dict(item)
     if isinstance(item.get("status"), str):

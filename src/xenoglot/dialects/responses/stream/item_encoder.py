@@ -102,7 +102,7 @@ class ItemStreamEncoder:
         return [] if self._block is None else self._block.grow(event)
 
     def end(self, whole: Part | None) -> list[ServerSentEvent]:
-        """Return the end of a block; its item may go on."""
+        """Return the end of a block; its item may continue."""
         if self._block is None:
             return []
         block, self._block = self._block, None
@@ -151,7 +151,7 @@ class ItemStreamEncoder:
         return events
 
     def end_item(self, *, cut: bool = False) -> list[ServerSentEvent]:
-        """Return the end of all that was begun; `cut` says that the answer ended in the last of it."""
+        """Return the end of all that was begun; `cut` is set if the answer ended in the last of it."""
         events = self._release() if self._held else []
         return [*events, *self._end_item(cut=cut)]
 
@@ -229,7 +229,7 @@ class ItemStreamEncoder:
         return place
 
     def _add(self, part: Part) -> list[ServerSentEvent]:
-        """Return the event that opens the item of `part`, unless it is open, or nothing is left to say in it."""
+        """Return the event that opens the item of `part`, unless it is open or has no content left."""
         item = encode_item([unsaid(part)], self._answer_id, len(self.output), self._where[-1:], Losses())
         if item is None or self._place is not None:
             return []
@@ -265,12 +265,12 @@ def _begins_at_once(part: Part) -> bool:
 
 
 def _grows(part: Part) -> bool:
-    """Whether `part` is a content that has a beginning; others are told whole, if at all."""
+    """Whether `part` is a content that has a beginning; others are sent whole, if at all."""
     return isinstance(part, (Text, Refusal)) and bool(contents_of(unsaid(part), "", Losses()))
 
 
 def _opening(item: JSONObject) -> JSONObject:
-    """Return an item as it is added, before it says anything."""
+    """Return an item as it is added, before it has any content."""
     bare: JSONObject = {"status": "in_progress"} if "status" in item else {}
     match item.get("type", "message"):
         case "message":

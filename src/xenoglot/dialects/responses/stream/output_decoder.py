@@ -2,7 +2,7 @@
 
 The wire opens and closes items by name, and may let several grow side by side; here one is open at a time, and what
 comes for another waits until that one is done. An item that a server never closes is closed by the end of the answer,
-which tells all items again; one that it never opened is opened by what it grows by, or told whole when it is done.
+which repeats all items; one that it never opened is opened by its first delta, or emitted whole when it is done.
 
 Source: `openai/types/responses/response_stream_event.py`, and the events of vLLM that differ (`reasoning_part`).
 """
@@ -58,7 +58,7 @@ class OutputDecoder:
         return [*events, *self._resume()] if self._waiting else events
 
     def close(self, output: Sequence[JSON]) -> list[Event]:
-        """Return the end of all items, given the whole `output` that the end of the answer tells."""
+        """Return the end of all items, given the whole `output` that the end of the answer contains."""
         events: list[Event] = []
         while self.open is not None:
             index = self.open.index
@@ -93,7 +93,7 @@ class OutputDecoder:
         return place.index in self._done_indexes and not is_open
 
     def _is_of_open(self, place: _ItemKey) -> bool:
-        """Whether an event is about the open item: one of id and place says so, for either may be unreliable.
+        """Whether an event is about the open item: its id or its place matches, for either may be unreliable.
 
         vLLM counts places otherwise in `added` than in what follows, Copilot makes up another id for every event.
         """
@@ -111,10 +111,10 @@ class OutputDecoder:
         return self.open is not None and isinstance(item, dict) and item.get("type") == self.open.kind
 
     def _untold(self, output: Sequence[JSON]) -> list[tuple[int, JSON]]:
-        """Return the items that have not been told.
+        """Return the items that have not been emitted.
 
-        They are known by their ids, if those mean anything, else by their place. OpenRouter tells some items of an
-        answer again under other ids: such a one is known by its place, or by what it says.
+        They are known by their ids, if those mean anything, else by their place. OpenRouter repeats some items of an
+        answer under other ids: such an item is known by its place, or by its content.
         """
         ids = {_id_of(item) for item in output}
         if not ids & self._done_ids:
@@ -123,7 +123,7 @@ class OutputDecoder:
         return [(index, item) for index, item in enumerate(output) if not self._is_told(index, item, renamed)]
 
     def _is_told(self, index: int, item: JSON, renamed: _Renamed) -> bool:
-        """Whether an item was told, under its id or as one of those that have another now."""
+        """Whether an item was emitted, under its id or as one of those that have another now."""
         if _id_of(item) in self._done_ids:
             return True
         if not renamed or not isinstance(item, dict):
@@ -151,7 +151,7 @@ class OutputDecoder:
         return self.open.begin()
 
     def _finish(self, whole: JSONObject | None) -> list[Event]:
-        """Close the open item, given the whole of it where the wire told it."""
+        """Close the open item, given the whole of it if the wire sent it."""
         item, self.open = self.open, None
         if item is None:
             return []
@@ -161,7 +161,7 @@ class OutputDecoder:
         return events
 
     def _whole(self, item: JSONObject, place: _ItemKey) -> list[Event]:
-        """Tell an item that nobody saw grow."""
+        """Return the events of an item that had no deltas."""
         parts = after_search(decode_item(item, f"$.output[{place.index or 0}]", self._answer_id), self.parts)
         self._note(_Done(place.item_id, place.index, str(item.get("type")), _said(parts)))
         self.parts += parts
@@ -201,7 +201,7 @@ class _Renamed:
         return bool(self._by_place)
 
     def take(self, item: _Done) -> bool:
-        """Whether `item` is one of them, by its place or by what it says; each is found once."""
+        """Whether `item` is one of them, by its place or by its content; each is found once."""
         found = self._by_place.pop((item.kind, item.place), None)
         if found is None and any(item.said):
             alike = self._by_words.get((item.kind, item.said), [])
@@ -230,7 +230,7 @@ class _ItemKey:
 
 
 def _said(parts: Sequence[Part]) -> tuple[str, ...]:
-    """Return the words, thoughts and calls of an item."""
+    """Return the texts, reasoning and calls of an item."""
     said: list[str] = []
     for part in parts:
         match part:
