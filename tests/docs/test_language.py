@@ -70,7 +70,7 @@ NAMES = {"said": 1}
 
 
 def ask(parser):
-    """Ask.
+    """Ask. See https://example.com/told-again (https://example.com/said), as told.
 
     >>> said = 1
     """
@@ -80,6 +80,7 @@ def ask(parser):
 '''
     assert [(place.line, place.found) for place in script.places("module.py", source)] == [
         (1, "Tell"),
+        (7, "told"),
         (12, "said"),
         (13, "nobody"),
         (14, "anew"),

@@ -125,7 +125,7 @@ LOST = (
     "$.messages[1].content[1] cache dropped (the server decides what it caches)",
     "$.messages[2].content[0] signature dropped (only its maker can open it)",
     "$.messages[2].content[1] encrypted dropped (only its maker can open it)",
-    "$.messages[3].content[0].content[0] image emulated (moved to the user turn behind the results of tools)",
+    "$.messages[3].content[0].content[0] image emulated (moved to the user turn after the results of tools)",
     "$.messages[3].content[1].content[0] tool_reference approximated (written as text)",
     "$.messages[4] output_config dropped (only messages has it)",
     "$.messages[5].content[0] name emulated (fitted to what the server takes)",

@@ -168,7 +168,7 @@ SEALED = Reasoning(text="t", signature="s", origin=Origin(dialect="messages", pr
                 },
                 "tool_calls",
             ),
-            ["$.candidates[0] order approximated (thoughts come first, calls last)"],
+            ["$.candidates[0] order approximated (reasoning comes first, calls last)"],
             id="pitfall-12-words-behind-a-call",
         ),
         pytest.param(

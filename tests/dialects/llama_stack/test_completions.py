@@ -53,8 +53,8 @@ def test_prompts_are_written() -> None:
     assert body == {"model_id": "m", "content": "Be brief.\n\nOnce"}
     assert losses == [
         "$.prompt echo emulated (the client's own dialect puts the text before the answer)",
-        "$ messages emulated (what the system says is put before the text)",
-        "$.prompt texts emulated (what the system says is put before it)",
+        "$ messages emulated (the system turns are put before the text)",
+        "$.prompt texts emulated (the system turns are put before it)",
         "$ tools dropped (the dialect has no such field)",
     ]
 

@@ -130,7 +130,7 @@ CALLED = {
     "stop_reason": "end_of_message",
     "tool_calls": [{"call_id": "c1", "tool_name": "f", "arguments": {}, "arguments_json": "{}"}],
 }
-TOLD = "$.messages tool result approximated (no call before it matches; written as text)"
+TOLD = "$.messages tool result approximated (no call before it has its id; written as text)"
 
 
 def test_a_result_that_is_missing() -> None:
@@ -255,7 +255,7 @@ def test_results_come_first_and_images_behind_them() -> None:
     ]
     assert losses == [
         "$.messages[1].content[1] order approximated (the results of tools come first)",
-        "$.messages[1].content[1].content[0] image emulated (moved to the user turn behind the results of tools)",
+        "$.messages[1].content[1].content[0] image emulated (moved to the user turn after the results of tools)",
         "$.messages[1].content[2] order approximated (the results of tools come first)",
     ]
     messages, _ = sent_after_calls(message_of("user", shown, plain), target=Target(tool_result_media=True))

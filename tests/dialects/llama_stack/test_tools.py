@@ -10,7 +10,7 @@ from xenoglot.model.content import Opaque
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Request, Tool, ToolChoice
 
-TOLD = "parameters emulated (what the list of parameters does not hold is told in descriptions)"
+TOLD = "parameters emulated (what the list of parameters does not hold is written in descriptions)"
 
 
 def schema(**parameters: JSONObject) -> JSON:

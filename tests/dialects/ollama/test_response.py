@@ -51,7 +51,7 @@ def test_a_strangers_answer() -> None:
         "$.candidates[0].finish stop_sequence dropped (there is no field for it)",
         "$.usage reasoning dropped (the dialect has no such field)",
         "$.usage total dropped (the dialect has no such field)",
-        "$.candidates[0] order approximated (thoughts come first, then pictures, then words, and calls last)",
+        "$.candidates[0] order approximated (reasoning comes first, then images, then words, and calls last)",
         "$ id dropped (an answer has no such field)",
         "$ service_tier dropped (an answer has no such field)",
     ]

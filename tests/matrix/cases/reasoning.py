@@ -477,7 +477,7 @@ CASES = (
             "chat": (
                 "$.messages[1].content[0] signature dropped (only its maker can open it)",
                 "$.messages[1].content[1] encrypted dropped (only its maker can open it)",
-                "$.messages[1].content[0] reasoning approximated (several thoughts are written as one)",
+                "$.messages[1].content[0] reasoning approximated (several parts are written as one)",
             ),
             "messages": ("$.messages[1].content[2] reasoning dropped (the server accepts only its own reasoning)",),
         },

@@ -198,7 +198,7 @@ CASES = (
             "chat": (
                 (
                     "$.messages[2].content[0].content[1] image emulated "
-                    "(moved to the user turn behind the results of tools)"
+                    "(moved to the user turn after the results of tools)"
                 ),
                 "$.messages[2].content[0] content approximated (its texts are joined)",
             )

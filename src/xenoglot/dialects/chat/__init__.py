@@ -1,6 +1,6 @@
 """OpenAI Chat Completions, with the extensions of servers that implement it.
 
-The wire is that of `POST /v1/chat/completions` (https://developers.openai.com/api/docs/api-reference/chat); besides it
+The wire is that of `POST /v1/chat/completions` (https://developers.openai.com/api/docs/api-reference/chat); in addition
 the fields of vLLM, llama.cpp, Ollama, SGLang, OpenRouter, DeepSeek and Mistral are understood.
 """
 

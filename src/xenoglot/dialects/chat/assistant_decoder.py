@@ -64,7 +64,7 @@ def take_content(reader: Reader) -> tuple[list[Part], str]:
 def decode_assistant(
     reader: Reader, derive: Callable[[int], str] | None, function_id: Callable[[], str]
 ) -> tuple[list[Part], JSONObject]:
-    """Take the parts of an assistant's message, in the order thoughts, words, images, refusal, sound, calls; its form.
+    """Take the parts of an assistant's message, in the order reasoning, words, images, refusal, sound, calls; its form.
 
     `derive` gives the id of a call that has none, by position; without it such a call is an error. `function_id` gives
     that of a deprecated `function_call`.
@@ -153,7 +153,7 @@ def encode_audio(audio: Audio, where: str, losses: Losses) -> JSONObject:
 
 
 def encode_annotation(citation: Citation, start: int, end: int, where: str, losses: Losses) -> JSONObject | None:
-    """Return a citation as an annotation; one that is not of a URL cannot be said.
+    """Return a citation as an annotation; one that is not of a URL cannot be written.
 
     `start` and `end` are those of the text that cites, where the citation has none of its own.
     """

@@ -150,7 +150,7 @@ def _wav_header(size: int, rate: int) -> bytes:
 
 
 def _explained(candidate: Candidate, where: str, losses: Losses) -> JSONObject:
-    """Return what a provider said of its refusal as the `refusal`: the model's own words left that free."""
+    """Return a provider's explanation as the `refusal`, which the model's own words left free."""
     explanation = candidate.finish.explanation if candidate.finish is not None else None
     if explanation is None:
         return {}
@@ -167,7 +167,7 @@ def note_order(parts: Iterable[Part], where: str, losses: Losses) -> None:
     """Note where parts stood in another order than that of their fields (pitfall-12)."""
     ranks = [_RANKS.get(type(part), _WORDS) for part in parts]
     if ranks != sorted(ranks):
-        losses.approximated(where, "order", "thoughts come first, calls last")
+        losses.approximated(where, "order", "reasoning comes first, calls last")
 
 
 def images_field(parts: AssistantFields, losses: Losses) -> JSONObject:

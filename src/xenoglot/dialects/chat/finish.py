@@ -61,7 +61,7 @@ def take_stop(choice: Reader, form: JSONObject) -> str | None:
 def decode_finish(raw: str, stop: str | None, *, calls: bool, refused: bool) -> Finish:
     """Return the finish reason of an answer, given the stop string that was matched and what the answer holds.
 
-    Beside tool calls, `stop` waits for their results (Ollama, Gemini and vLLM say so); beside a refusal it is one.
+    With tool calls, `stop` waits for their results (Ollama, Gemini and vLLM send that); with a refusal it is one.
     """
     reason = REASONS.get(raw, "unknown")
     if reason in ("stop", "stop_sequence"):
@@ -77,7 +77,7 @@ def decode_finish(raw: str, stop: str | None, *, calls: bool, refused: bool) -> 
 def encode_finish(finish: Finish, where: str, losses: Losses, *, legacy: bool) -> JSONObject:
     """Return the finish fields of a choice.
 
-    A word of another dialect that has none of ours beside it stays readable in OpenRouter's `native_finish_reason`.
+    A word of another dialect without an exact equivalent stays readable in OpenRouter's `native_finish_reason`.
     """
     losses.carry(finish.extra, f"{where}.finish", NAME)
     own = finish.dialect == NAME and finish.raw is not None

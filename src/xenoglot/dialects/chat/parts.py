@@ -104,7 +104,7 @@ def encode_cache(mark: CacheMark | None, where: str, crossing: EncodeContext) ->
 
 
 def encode_part(part: Part, where: str, crossing: EncodeContext) -> JSONObject | None:
-    """Return one part of a content list, or `None` (and a loss) where there is no way to say it."""
+    """Return one part of a content list, or `None` (and a loss) where the wire has no field for it."""
     encoded: JSONObject | None = None
     match part:
         case Text():

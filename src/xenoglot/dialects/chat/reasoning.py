@@ -1,8 +1,8 @@
 """Encodes and decodes reasoning in messages, under all field names that servers use.
 
 `reasoning_content` is DeepSeek's and llama.cpp's, `reasoning` vLLM's and OpenRouter's, `reasoning_details` OpenRouter's
-list (https://openrouter.ai/docs/use-cases/reasoning-tokens), `thinking_blocks` LiteLLM's. The same thought said in a
-list and in a string is taken once.
+list (https://openrouter.ai/docs/use-cases/reasoning-tokens), `thinking_blocks` LiteLLM's. Reasoning that comes in
+a list and in a string is taken once.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ FORMATS = {
     "xai-responses-v1": Origin(dialect="responses", provider="xai"),
     "google-gemini-v1": Origin(dialect="gemini"),
 }
-"""The dialect of the server that sealed a detail, by its `format`; any other seal is of this dialect."""
+"""The dialect of the server that signed a detail, by its `format`; any other signature is of this dialect."""
 
 _OUR_FORMAT = "xenoglot:"
-"""Prefix of a dialect's name: the `format` of a seal for which OpenRouter has none."""
+"""Prefix of a dialect's name: the `format` of a signature for which OpenRouter has none."""
 
 _KINDS = {
     "reasoning.text": {"text": "text", "signature": "signature"},
@@ -140,7 +140,7 @@ def encode_details(part: Reasoning | Opaque, index: int, where: str, losses: Los
 
 
 def is_listed(part: Reasoning | Opaque) -> bool:
-    """Whether reasoning needs an entry in a list: it came from one, or it is sealed."""
+    """Whether reasoning needs an entry in a list: it came from one, or it has a signature."""
     return isinstance(part, Opaque) or part.origin is not None or "list" in form_of(part.extra, NAME)
 
 
@@ -152,7 +152,7 @@ def is_sealed(part: Reasoning) -> bool:
 def answer_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], losses: Losses) -> JSONObject:
     """Return the reasoning of an answer: words for everyone, and a list for what must be brought back.
 
-    After reasoning that other servers sealed, all are listed: only the list has their order.
+    After reasoning that other servers signed, all are listed: only the list has their order.
     """
     fields: JSONObject = {}
     if text := "".join(said(part) for _, part in parts):
@@ -190,7 +190,7 @@ def history_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], crossing: En
 
 
 def drop_seal(part: Reasoning, where: str, losses: Losses) -> Reasoning:
-    """Return the reasoning without its seal, which is a loss."""
+    """Return the reasoning without its signature, which is a loss."""
     own_fields(part.extra, where, losses)
     if is_sealed(part):
         what = "signature" if part.signature is not None else "encrypted"
@@ -201,7 +201,7 @@ def drop_seal(part: Reasoning, where: str, losses: Losses) -> Reasoning:
 def note_summary(part: Reasoning, where: str, losses: Losses) -> None:
     """Record that the summary of reasoning is written as its text."""
     if part.summary is not None:
-        losses.approximated(where, "summary", "written as the thought itself")
+        losses.approximated(where, "summary", "written as the reasoning itself")
 
 
 def _words(thoughts: Sequence[tuple[str, Reasoning]], field: str, crossing: EncodeContext) -> JSONObject:
@@ -210,7 +210,7 @@ def _words(thoughts: Sequence[tuple[str, Reasoning]], field: str, crossing: Enco
         note_summary(part, where, crossing.losses)
     texts = [said(part) for _, part in thoughts if said(part)]
     if len(texts) > 1:
-        crossing.losses.approximated(thoughts[0][0], "reasoning", "several thoughts are written as one")
+        crossing.losses.approximated(thoughts[0][0], "reasoning", "several parts are written as one")
     return {field: "\n\n".join(texts)} if texts else {}
 
 
@@ -256,7 +256,7 @@ def _origin(kind: str, shape: str, provider: str | None) -> Origin:
 
 
 def _label(part: Reasoning) -> JSONObject:
-    """Return the origin of the seal, so that the client returns that too."""
+    """Return the origin of the signature, so that the client returns that too."""
     if part.origin is None or part.origin == Origin(dialect=NAME):
         return {}
     known = (shape for shape, origin in FORMATS.items() if origin.dialect == part.origin.dialect)
@@ -266,7 +266,7 @@ def _label(part: Reasoning) -> JSONObject:
 
 
 def _openable(part: Reasoning | Opaque, where: str, crossing: EncodeContext) -> Reasoning | Opaque:
-    """Return the thought; without its seal if the server cannot be the one that made it.
+    """Return the reasoning, without its signature if the server cannot be the one that made it.
 
     OpenRouter's list names the origin of each entry, so a server that accepts the list accepts all that it knows.
     What was read from such a list goes back into one, whatever dialect the client speaks.

@@ -106,7 +106,7 @@ def _switch(thinking: Thinking, crossing: EncodeContext) -> bool | None:
         return None
     for name in ("effort", "budget_tokens"):
         if getattr(thinking, name) is not None:
-            crossing.losses.approximated(WHERE, name, "the server is told to think, not how much")
+            crossing.losses.approximated(WHERE, name, "thinking is turned on, without an amount")
     return True
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 FIELD = "extra_content"
-"""The field of a call, a message or a delta that holds what only Google's servers say."""
+"""The field of a call, a message or a delta that holds what only Google's servers send."""
 
 _MAKER = FORMATS["google-gemini-v1"].dialect
 _SIGNATURE = "thoughtSignature"

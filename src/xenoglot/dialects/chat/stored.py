@@ -1,6 +1,6 @@
 """Stored completions: answers to requests with `store: true` can be listed, read, updated and deleted.
 
-Source: `openai/resources/chat/completions/`. Nothing continues a kept answer here: a request says its whole history.
+Source: `openai/resources/chat/completions/`. Nothing continues a kept answer here: a request holds its whole history.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ASKING = frozenset({"metadata", "store"})
 
 
 def decode_wish(body: JSON) -> StoreOptions:
-    """Return what a request asks of whoever keeps things."""
+    """Return the storage options of a request (`store`)."""
     if isinstance(body, dict) and "store" not in body:
         return NO_STORE_OPTIONS
     return StoreOptions(keep=Reader(body).take("store", bool) is True)
@@ -116,7 +116,7 @@ def _refers(_message: JSON) -> bool:
 
 
 def _wants_usage(body: JSONObject) -> bool:
-    """Whether the client wants to be told the usage at the end of its stream."""
+    """Whether the client requested usage at the end of its stream."""
     options = body.get("stream_options")
     return isinstance(options, dict) and options.get("include_usage") is True
 
@@ -134,7 +134,7 @@ def _status(_answer: JSONObject) -> str:
 
 
 def _listed(messages: Sequence[JSON], seed: str) -> list[JSONObject]:
-    """Return messages as they are told again (`ChatCompletionStoreMessage`): parts stand apart from a lone text."""
+    """Return messages as they are listed (`ChatCompletionStoreMessage`): parts stand apart from a lone text."""
     return [
         _stored_message(message, f"{seed}-{index}")
         for index, message in enumerate(messages)

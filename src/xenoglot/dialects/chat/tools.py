@@ -220,10 +220,10 @@ def _definition(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
 
 
 def _schema(parameters: JSON, where: str, crossing: EncodeContext) -> JSON:
-    """Return the schema; servers want the type `object` said, which Messages lets a client leave out."""
+    """Return the schema; servers require the type `object`, which is optional in Messages."""
     if crossing.home or not isinstance(parameters, dict) or "type" in parameters:
         return parameters
-    crossing.losses.approximated(where, "parameters", "the type `object` is said")
+    crossing.losses.approximated(where, "parameters", "the type `object` is added")
     return {"type": "object", **parameters}
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 BLANK: JSONObject = {"text": ""}
-"""Stands in a content that has nothing to say: the official SDKs take one without parts for a broken answer."""
+"""The part of a content without parts: the official SDKs treat an empty content as a broken answer."""
 
 LOGPROBS = "logprobsResult"
 
@@ -193,5 +193,5 @@ def goes_on(last: JSONObject, encoded: JSONObject) -> bool:
 
 
 def says_nothing(encoded: JSONObject) -> bool:
-    """Whether a part is an empty text, of words or of a thought, and nothing more."""
+    """Whether a part is an empty text or empty reasoning, and nothing more."""
     return encoded.get("text") == "" and encoded.keys() <= {"text", "thought"}

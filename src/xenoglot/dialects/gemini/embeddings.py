@@ -1,7 +1,7 @@
 """`:batchEmbedContents` and `:embedContent` (https://ai.google.dev/api/embeddings): many contents, or one.
 
-A content that is one text is a text; any other (several parts, an image) only this dialect can say. What a request
-says of one content alone (`taskType`, `title`) is carried under its place: `requests[0].title`.
+A content that is one text is a text; any other (several parts, an image) exists in this dialect only. Fields of one
+content alone (`taskType`, `title`) are carried under its place: `requests[0].title`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def decode_batch_response(body: JSON) -> Embeddings:
     """Return the vectors in `body`.
 
     Raises:
-        WireError: they are not there, or are none.
+        WireError: they are missing or malformed.
     """
     reader = Reader(body)
     vectors = tuple(_vector(item) for item in reader.objects("embeddings"))
@@ -129,7 +129,7 @@ def decode_one_response(body: JSON) -> Embeddings:
     """Return the vector in `body`.
 
     Raises:
-        WireError: it is not there, or is none.
+        WireError: it is missing or malformed.
     """
     reader = Reader(body)
     item = reader.object("embedding")
@@ -145,7 +145,7 @@ def encode_one_response(embeddings: Embeddings, request: EmbeddingRequest, losse
 
 
 def _take_content(item: Reader, roles: JSONObject, place: str) -> Input:
-    """Take `content`; `roles` gets whose it is said to be, where that is said."""
+    """Take `content`; its `role` is put into `roles` if it is set."""
     content = item.need("content", dict)
     match content:
         case {"parts": [{"text": str(text), **nothing}], **rest} if not nothing and set(rest) <= {"role"}:
@@ -173,7 +173,7 @@ def _take_model(item: Reader, model: str) -> None:
 
 
 def _item(request: EmbeddingRequest, index: int, own: JSONObject) -> JSONObject:
-    """Return one content with what is said of it; that is taken out of `own`."""
+    """Return one content with its own fields, which are taken out of `own`."""
     item: JSONObject = {"model": _PREFIX + request.model.removeprefix(_PREFIX), "content": _content(request, index)}
     if request.dimensions is not None:
         item["outputDimensionality"] = request.dimensions

@@ -1,7 +1,7 @@
 """Encodes and decodes errors.
 
 Source: https://ai.google.dev/gemini-api/docs/troubleshooting and https://cloud.google.com/apis/design/errors: an error
-has the HTTP status, the word of a `google.rpc.Code`, and details that say their type.
+has the HTTP status, the word of a `google.rpc.Code`, and details with a type each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KINDS: dict[FailureKind, tuple[int, str]] = {
     "overloaded": (503, "UNAVAILABLE"),
     "timeout": (504, "DEADLINE_EXCEEDED"),
 }
-"""How each kind of failure is said: the HTTP status and `error.status`."""
+"""The HTTP status and `error.status` of each kind of failure."""
 
 _WORDS: dict[str, FailureKind] = {
     "INVALID_ARGUMENT": "invalid_request",
@@ -62,7 +62,7 @@ _BAD_REQUEST = _TYPES + "BadRequest"
 _REQUEST_INFO = _TYPES + "RequestInfo"
 
 _BAD_KEYS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
-"""Reasons of an `ErrorInfo` that say whose fault a 400 is."""
+"""Reasons of an `ErrorInfo` that show that the API key caused a 400."""
 
 _LONGEST_TEXT = 500
 
@@ -97,7 +97,7 @@ def read_error(body: JSON, status: int | None = None) -> Failure:
 
 
 def _first(body: JSON) -> JSONObject:
-    """Return the object that holds the error: of a stream that is an array, the only element."""
+    """Return the object that holds the error; a stream sends it as the only element of an array."""
     if isinstance(body, list) and body:
         body = body[0]
     return body if isinstance(body, dict) else {}

@@ -15,7 +15,7 @@ NAME = "gemini"
 """The name of this dialect in `Extra`, `Opaque`, `Finish` and `Origin`."""
 
 SIGNATURE = "thoughtSignature"
-"""The field of a part that holds the sealed state of the model's thinking."""
+"""The field of a part that holds the encrypted state of the model's thinking."""
 
 
 def with_rest(own: JSONObject, extra: Extra | None, where: str, losses: Losses) -> JSONObject:

@@ -53,10 +53,10 @@ _EXACT = frozenset({"stop", "length", "tool_calls", "refusal", "unknown"})
 
 
 def take_finish(reader: Reader, *, calls: bool) -> Finish | None:
-    """Take why a candidate ended, or return `None` if it has not; beside calls `STOP` waits for their results.
+    """Take why a candidate ended, or return `None` if it has not; after calls, `STOP` waits for their results.
 
-    `finishMessage` explains a refusal. Servers write it beside other reasons too (`Model generated function call(s).`
-    beside `STOP`); there it is a note that only this dialect has a field for.
+    `finishMessage` explains a refusal. Servers send it with other reasons too (`Model generated function call(s).`
+    with `STOP`); there it is a note that only this dialect has a field for.
     """
     raw = reader.take_if("finishReason", str)
     if not raw:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def decode_logprobs(result: Reader) -> tuple[Logprob, ...]:
-    """Take what a result says of the tokens chosen, and of those most likely in their places.
+    """Take the probabilities of the tokens chosen, and of the most likely tokens in their places.
 
     Raises:
         WireError: it is not of that form.

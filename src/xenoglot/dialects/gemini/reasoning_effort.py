@@ -1,6 +1,6 @@
 """Encodes and decodes reasoning effort: `thinkingConfig`.
 
-Source: https://ai.google.dev/gemini-api/docs/thinking. A level is the newer way to say it, a budget of tokens the
+Source: https://ai.google.dev/gemini-api/docs/thinking. A level is the newer field for it, a budget of tokens the
 older; a budget of 0 turns thinking off, -1 leaves it to the model. A server refuses both at once.
 """
 
@@ -97,7 +97,7 @@ def _as_said(thinking: Thinking, form: JSONObject) -> JSONObject:
 
 
 def _shown(thinking: Thinking, losses: Losses, *, unsaid: bool | None) -> bool | None:
-    """Return whether thoughts are to be shown; who turns thinking on in another dialect is used to seeing it."""
+    """Return whether reasoning is to be shown; clients of other dialects that turn thinking on expect to see it."""
     if thinking.summary is not None:
         losses.approximated(WHERE, "summary", "written as `includeThoughts`")
     if thinking.display is not None:
@@ -128,7 +128,7 @@ def _amount(thinking: Thinking, losses: Losses, target: Target, max_tokens: int 
 
 
 def _fit(own: JSONObject, losses: Losses, target: Target, max_tokens: int | None) -> None:
-    """Keep to the words that the server knows, or say it by a budget where it knows none."""
+    """Use a level that the server knows, or a budget if it knows none."""
     level = own.get("thinkingLevel")
     wanted = _EITHER_CASE.get(level) if isinstance(level, str) else None
     if wanted is None:

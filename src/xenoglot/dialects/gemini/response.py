@@ -74,7 +74,7 @@ def is_error(value: JSONObject) -> bool:
 
 
 def take_head(reader: Reader) -> tuple[str | None, str | None]:
-    """Take what an answer says of itself: its id and its model."""
+    """Take the id and the model of an answer."""
     return reader.take_if("responseId", str), reader.take_if("modelVersion", str)
 
 
@@ -94,7 +94,7 @@ def take_block(reader: Reader) -> Finish | None:
 
 
 def encode_block(finish: Finish | None, losses: Losses) -> JSONObject:
-    """Return the field that says why a prompt was blocked, if that is what `finish` tells."""
+    """Return the field for why a prompt was blocked, if `finish` holds that."""
     if finish is None or not form_of(finish.extra, NAME).get("prompt"):
         return {}
     own = with_said({"blockReason": finish.raw}, blockReasonMessage=finish.explanation)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MARK = b"xenoglot:sealed:"
 _HEAD = b64encode(_MARK[:15]).decode()
-"""How every wrapped seal begins, whatever follows."""
+"""How every wrapped signature begins, whatever follows."""
 
 APART = "signature_apart"
 """Key of the `form` of words whose signature stands in a part of its own after them."""
@@ -42,7 +42,7 @@ See https://ai.google.dev/gemini-api/docs/thought-signatures#faqs.
 
 
 def sealed(part: Reasoning, signature: str, form: JSONObject) -> Reasoning:
-    """Return `part` with what the `thoughtSignature` of its part says."""
+    """Return `part` with what the `thoughtSignature` of its part holds."""
     brought = _unpack(signature) if signature.startswith(_HEAD) else None
     if brought is None:
         whole = replace(part, signature=signature, origin=Origin(dialect=NAME))
@@ -58,7 +58,7 @@ def sealed(part: Reasoning, signature: str, form: JSONObject) -> Reasoning:
 
 
 def signature_of(part: Reasoning) -> str | None:
-    """Return the `thoughtSignature` that a client of the dialect brings back; `None` for a thought without a seal."""
+    """Return the `thoughtSignature` that a client of the dialect returns; `None` for reasoning without a signature."""
     extra = part.extra
     if extra is not None and extra.dialect == NAME and "signature" in extra.form:
         given: str = extra.form["signature"]
@@ -98,7 +98,7 @@ def split(encoded: JSONObject) -> tuple[JSONObject, JSONObject]:
 
 
 def is_own(part: Reasoning) -> bool:
-    """Whether a server of this dialect sealed the reasoning."""
+    """Whether a server of this dialect signed the reasoning."""
     return part.origin is not None and part.origin.dialect == NAME
 
 

@@ -100,7 +100,7 @@ def args_of(call: ToolCall) -> tuple[JSONObject, bool]:
 
 
 def read_result(reader: Reader, ids: CallIds, read: Callable[[JSON, str], Part]) -> ToolResult:
-    """Take `functionResponse`; `read` reads the parts beside it."""
+    """Take `functionResponse`; `read` reads its parts."""
     result = need_object(reader, "functionResponse")
     name = result.need("name", str)
     given = result.take("id", str)
@@ -123,7 +123,7 @@ def read_result(reader: Reader, ids: CallIds, read: Callable[[JSON, str], Part])
 
 
 def _said(response: JSONObject | None, form: JSONObject) -> tuple[tuple[Part, ...], bool | None]:
-    """Return what a `response` says in words, and whether it is an error; `form` gets how it said it."""
+    """Return the parts of a `response`, and whether it is an error; its form is put into `form`."""
     if response is None:
         form["response"] = "absent"
         return (), None

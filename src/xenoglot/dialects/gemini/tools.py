@@ -1,7 +1,7 @@
 """Encodes and decodes tools and tool choice.
 
 Source: `Tool` and `FunctionCallingConfig` (https://ai.google.dev/api/caching#Tool). One tool of the wire holds any
-number of functions, and beside them what the server runs itself.
+number of functions, and tools that the server runs itself.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _decode_function(reader: Reader) -> Tool:
 
 
 def _usual(tools: Sequence[RequestTool]) -> list[list[JSON]]:
-    """Return the layout of tools that nobody laid out: functions that follow each other stand together."""
+    """Return the layout of tools that came without one: functions that follow each other stand together."""
     layout: list[list[JSON]] = []
     for tool in tools:
         if _is_beside(tool):

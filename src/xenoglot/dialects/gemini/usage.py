@@ -1,7 +1,7 @@
 """Encodes and decodes usage: reasoning tokens are apart from candidates, tool prompts apart from the prompt.
 
 Source: `UsageMetadata` (https://ai.google.dev/api/generate-content#UsageMetadata). `promptTokenCount` includes what was
-read from a cache; `totalTokenCount` is the sum of all. A count that is missing beside that of the prompt is zero: JSON
+read from a cache; `totalTokenCount` is the sum of all. A count that is missing next to that of the prompt is zero: JSON
 for protocol buffers leaves zeros out (https://protobuf.dev/programming-guides/json/).
 """
 

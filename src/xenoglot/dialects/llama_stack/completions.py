@@ -116,8 +116,8 @@ def _text(request: Request, prompt: Prompt, losses: Losses) -> str:
     _note_asked(request, prompt, losses)
     if not request.messages:
         return text
-    losses.emulated("$", "messages", "what the system says is put before the text")
-    losses.emulated("$.prompt", "texts", "what the system says is put before it")
+    losses.emulated("$", "messages", "the system turns are put before the text")
+    losses.emulated("$.prompt", "texts", "the system turns are put before it")
     return "\n\n".join([*(_joined(message.content) for message in request.messages), text])
 
 

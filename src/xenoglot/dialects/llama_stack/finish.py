@@ -44,5 +44,5 @@ def encode_finish(finish: Finish, where: str, losses: Losses, *, name: str = NAM
         losses.approximated(where, "reason", f"`{finish.reason}` is written as `{word}`")
     for field in ("stop_sequence", "explanation"):
         if getattr(finish, field) is not None:
-            losses.dropped(where, field, "the dialect tells one word only")
+            losses.dropped(where, field, "the dialect has one word only")
     return word

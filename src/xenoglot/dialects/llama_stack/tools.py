@@ -77,7 +77,7 @@ def parameters_of(schema: JSON, where: str, losses: Losses) -> tuple[JSONObject,
     demanded = required if isinstance(required, list) else []
     parameters = {name: _parameter(item, demanded, name) for name, item in named.items()}
     if schema_of(parameters) != schema:
-        losses.emulated(where, "parameters", "what the list of parameters does not hold is told in descriptions")
+        losses.emulated(where, "parameters", "what the list of parameters does not hold is written in descriptions")
     rest = {key: value for key, value in known.items() if key not in {"type", "properties", "required", *_NOISE}}
     return parameters, _told("", rest)
 

@@ -122,5 +122,5 @@ def _parameters(tool: Tool, where: str, crossing: EncodeContext) -> JSON:
         return _NO_PARAMETERS
     if "type" in tool.parameters:
         return tool.parameters
-    crossing.losses.approximated(where, "parameters", "the type `object` is said")
+    crossing.losses.approximated(where, "parameters", "the type `object` is added")
     return {"type": "object", **tool.parameters}

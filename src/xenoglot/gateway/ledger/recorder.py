@@ -3,8 +3,8 @@
 Theory of operation. A request that is over is put into a queue, which costs it next to nothing. After a quarter of a
 second, or when 500 wait, they are written in one transaction together with the sums of their hours. Rows that cannot be
 written stay in the queue and are retried; while the queue is full, further rows are dropped, and counted. A write
-that failed may have been committed all the same, so retried rows that exist are left out; of a
-batch that fails while the store is well, each row is written alone, and what cannot be written is dropped.
+that failed may have been committed all the same, so retried rows that exist are left out; if a
+batch fails while the store is well, each of its rows is written alone, and what cannot be written is dropped.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ reader.complete     # True
 
 Theory of operation. Each character is looked at once, by the step of the state that the reader is in; what is open lies
 on a stack, and is already in its place in the value. The cost is linear in the text however it is cut, and the text is
-read as `codec.json.json_io.decode_json` reads the whole (RFC 8259): no `NaN`, no bare line break in a string, no half
-of a surrogate pair. Reading ends at the first character that cannot stand in its place; the value stays as it was.
+read as `codec.json.json_io.decode_json` reads the whole (RFC 8259): no `NaN`, no bare line break in a string, no
+half of a surrogate pair. Reading ends at the first character that cannot stand in its place; the value stays as it was.
 """
 
 from __future__ import annotations

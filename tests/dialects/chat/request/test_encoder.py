@@ -148,7 +148,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
                     ],
                 },
             ],
-            ["$.messages[1].content[0].content[0] image emulated (moved to the user turn behind the results of tools)"],
+            ["$.messages[1].content[0].content[0] image emulated (moved to the user turn after the results of tools)"],
             id="pitfall-7-picture-in-result",
         ),
         pytest.param(
@@ -243,7 +243,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             [message_of("assistant", CALL, "late"), message_of("tool", result())],
             Target(),
             [{**CALLED, "content": "late"}, {"role": "tool", "tool_call_id": "c1", "content": ""}],
-            [f"{M0} order approximated (thoughts come first, calls last)"],
+            [f"{M0} order approximated (reasoning comes first, calls last)"],
             id="pitfall-12-order",
         ),
         pytest.param(
@@ -289,7 +289,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
                 {"role": "user", "content": "Result of the tool call c9:\nwho?"},
                 {"role": "user", "content": "more"},
             ],
-            ["$.messages tool result approximated (no call before it matches; written as text)"],
+            ["$.messages tool result approximated (no call before it has its id; written as text)"],
             id="pitfall-44-result-of-no-call",
         ),
         pytest.param(
@@ -584,7 +584,7 @@ def test_a_custom_tool_goes_home_as_it_came() -> None:
                     {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
                 ]
             },
-            ["$.tools[0] parameters approximated (the type `object` is said)"],
+            ["$.tools[0] parameters approximated (the type `object` is added)"],
             id="pitfall-29-schema-type",
         ),
         pytest.param(

@@ -117,7 +117,7 @@ WORDS = block(Text(text=""), TextDelta(text="Hi"))
                 chunk({"content": ""}),
                 chunk({}, "stop"),
             ],
-            ["$.candidates[0].content[0] summary approximated (written as the thought itself)"],
+            ["$.candidates[0].content[0] summary approximated (written as the reasoning itself)"],
             id="pitfall-76-summaries",
         ),
         pytest.param(

@@ -107,7 +107,7 @@ def test_probabilities_are_asked_for(sampling: Sampling, fields: JSONObject) -> 
     body, losses = encoded(Request(model="m", sampling=sampling))
     assert body == {"model_id": "m", "messages": [], **fields}
     assert losses == (
-        ["$.sampling logprobs emulated (the likeliest token is asked for at each place)"]
+        ["$.sampling logprobs emulated (the likeliest token is requested at each place)"]
         if sampling.logprobs and not sampling.top_logprobs
         else []
     )

@@ -162,7 +162,7 @@ def test_pictures_that_must_be_fetched_are_lost() -> None:
     )
     assert body["messages"] == [{"role": "user", "content": "?"}]
     assert losses == [
-        "$.messages[0] order approximated (thoughts come first, then pictures, then words, and calls last)",
+        "$.messages[0] order approximated (reasoning comes first, then images, then words, and calls last)",
         "$.messages[0].content[1] image dropped (the server fetches nothing; send the bytes)",
     ]
 

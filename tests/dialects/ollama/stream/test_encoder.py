@@ -97,7 +97,7 @@ def test_summaries_are_paragraphs() -> None:
     ]
     assert written(events) == (
         [line(thinking="a"), line(thinking="b"), line(thinking="\n\nc"), last()],
-        ["$.candidates[0].content[0] summary approximated (written as the thought itself)"],
+        ["$.candidates[0].content[0] summary approximated (written as the reasoning itself)"],
     )
 
 

@@ -1,6 +1,6 @@
 """Decodes and encodes the most common non-streaming responses in one step: text, and tool calls.
 
-What is made of them here is what the general way (`response`) makes of them; whatever has more to say is left to that.
+The result is that of the general functions (`response`), which also handle responses with other fields.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def plain_response(body: JSON) -> Response | None:
 
 
 def _candidate(choice: JSON) -> Candidate | None:
-    """Return the first choice, if all that it has beside the usual is null."""
+    """Return the first choice, if its unusual fields are all null."""
     if type(choice) is not dict or type(choice.get("index")) is not int or choice["index"]:
         return None
     rest = {key: value for key, value in choice.items() if key not in _CHOICE}
@@ -82,7 +82,7 @@ def _is_null(value: JSON) -> bool:
 
 
 def _form(message: JSONObject, *, calls: bool) -> JSONObject | None:
-    """Return how a message is spelled; `None` if it says more than words and calls."""
+    """Return how a message is spelled; `None` if it holds more than words and calls."""
     text = message.get("content", 0)
     if message.get("role") != "assistant" or not (text is None or type(text) is str):
         return None
@@ -108,7 +108,7 @@ def _form(message: JSONObject, *, calls: bool) -> JSONObject | None:
 
 
 def _calls(items: JSON) -> tuple[Part, ...] | None:
-    """Return calls of functions; `None` if one is something else or has more to say."""
+    """Return calls of functions; `None` if one is something else or has more fields."""
     if not items:
         return () if items is None or items == [] else None
     if type(items) is not list:

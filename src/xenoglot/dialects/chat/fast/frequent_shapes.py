@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _LISTED = Extra(dialect=NAME, form={"content": "parts"})
 _NULL = Extra(dialect=NAME, form={"content": "null"})
 _ABSENT = Extra(dialect=NAME, form={"content": "absent"})
-"""How content is spelled that is no text; nobody changes an `Extra`, so all messages share these."""
+"""How content is spelled that is no text; an `Extra` never changes, so all messages share these."""
 
 _PAIR, _TRIPLE = 2, 3
 
 
 @shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
-    """Return a message of words, calls of functions or a result in words; `None` if it is or says anything else."""
+    """Return a message of words, calls of functions or a result in words; `None` if it is or holds anything else."""
     if type(item) is not dict:
         return None
     role, content = item.get("role"), item.get("content")
@@ -61,7 +61,7 @@ def plain_tool(item: JSON) -> Tool | None:
 
 @shortcut("messages")
 def write_plain(message: Message, crossing: EncodeContext) -> list[JSONObject] | None:
-    """Return the messages of the wire that a plain one is; `None` if it is not plain, or a server is told less."""
+    """Return the messages of the wire that a plain one is; `None` if it is not plain, or a server takes less."""
     content = message.content
     if not content or message.name is not None or message.id is not None:
         return None
@@ -135,7 +135,7 @@ _READERS: dict[str, Callable[[JSONObject], Message | None]] = {
 
 
 def _write_words(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
-    """Write what the system or the user says: one text as a string, what came as a list and the user's as a list."""
+    """Write words of the system or the user: one text as a string, what came as a list and the user's as a list."""
     role = message.role
     extra = message.extra
     listed = extra is not None and extra == _LISTED

@@ -41,7 +41,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     One that came in this dialect goes out as it came, except for what a `target` other than the default demands.
 
     Raises:
-        WireError: something cannot be asked of the server at all.
+        WireError: the server cannot do something that the request wants.
     """
     home = came_from(request, NAME)
     request = as_turns(request, losses)
@@ -112,7 +112,7 @@ def _tools(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONO
 def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Ask for usage at the end of a stream (pitfall-101).
 
-    A request of this dialect goes home as it came: whoever wants to be told all the same says `stream_usage`.
+    A request of this dialect is sent unchanged; `stream_usage` of the request asks for usage all the same.
     """
     options: JSONObject = {}
     if not crossing.target.stream_usage:

@@ -141,7 +141,7 @@ TOOL_ERROR = "[tool error] "
 """What a tool's answer begins with where it is an error: this dialect has no field for it (pitfall-9)."""
 
 ID_LIMIT = 64
-"""The longest id of a tool call (OpenAI's 400 says so)."""
+"""The longest id of a tool call (from OpenAI's 400)."""
 
 NAME_LIMIT = 64
 """The longest name of a function (`FunctionDefinition.name` in the SDK)."""

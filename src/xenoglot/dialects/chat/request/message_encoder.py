@@ -179,7 +179,7 @@ class MessageEncoder:
         return {"content": self._spell(parts, "tool", at, listed=spelled == "parts")}
 
     def _hoist(self, parts: list[tuple[str, Part]], call_id: str) -> list[tuple[str, Part]]:
-        """Return the parts of a result with a note in place of each picture and file, which move after the results."""
+        """Return the parts of a result with a note in place of each image and file, which move after the results."""
         kept: list[tuple[str, Part]] = []
         for at, part in parts:
             encoded = encode_part(part, at, self._crossing) if isinstance(part, _MEDIA) else None
@@ -187,7 +187,7 @@ class MessageEncoder:
                 kept.append((at, part))
                 continue
             kind = name_of(part)
-            self._losses.emulated(at, kind, "moved to the user turn behind the results of tools")
+            self._losses.emulated(at, kind, "moved to the user turn after the results of tools")
             self._media += [{"type": "text", "text": f"[{kind} from the result of {self._id(call_id, at)}]"}, encoded]
             kept.append((at, Text(text=f"[{kind}: in the next user message]")))
         return kept
@@ -204,7 +204,7 @@ class MessageEncoder:
         fields |= refusal_field(parts)
         for at, refusal in parts.refusals:
             if not refusal.text:
-                self._losses.dropped(at, "refusal", "it says nothing")
+                self._losses.dropped(at, "refusal", "it is empty")
         fields |= images_field(parts, self._losses)
         for at, audio in parts.audio:
             fields["audio"] = encode_audio(audio, at, self._losses)
@@ -247,7 +247,7 @@ class MessageEncoder:
         return fitted
 
     def _told(self, answer: JSONObject) -> JSONObject:
-        self._losses.approximated("$.messages", "tool result", "no call before it matches; written as text")
+        self._losses.approximated("$.messages", "tool result", "no call before it has its id; written as text")
         head, content = f"Result of the tool call {answer['tool_call_id']}:", answer["content"]
         if isinstance(content, str):
             return {"role": "user", "content": f"{head}\n{content}"}

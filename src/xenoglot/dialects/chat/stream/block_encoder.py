@@ -1,7 +1,7 @@
 """Encodes the blocks of an answer as deltas of a stream: the start, growth and end of each.
 
 A block that grows by one piece of text has `wraps`, the bytes of the delta around that piece, so that the commonest
-chunk is written without building it. Ends give what a `BlockEnded` says beyond the deltas before it.
+chunk is written without building it. Ends give what a `BlockEnded` holds beyond the deltas before it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Block:
         return ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:  # noqa: ARG002  other blocks look at it
-        """Return the deltas of the end; `whole` is the part where the wire said more than the deltas."""
+        """Return the deltas of the end; `whole` is the part where it holds more than the deltas."""
         return ()
 
 
@@ -112,7 +112,7 @@ class ForeignBlock(TextBlock):
 
 
 class ReasoningBlock(Block):
-    """A `Reasoning`: its text as deltas, and at the end, if sealed, the complete block for the client to store."""
+    """A `Reasoning`: its text as deltas, and at the end, if signed, the complete block for the client to store."""
 
     def __init__(self, part: Reasoning, where: str, index: int, losses: Losses) -> None:
         super().__init__()
@@ -132,11 +132,11 @@ class ReasoningBlock(Block):
         return self._say(said(self._header))
 
     def note(self, text: str) -> None:
-        """Keep the words for the seal."""
+        """Keep the words for the signed block."""
         self._text.append(text)
 
     def grow(self, event: Event) -> Sequence[JSONObject]:
-        """Return a piece of thought that cannot be written in the commonest way; keep a seal."""
+        """Return a piece of reasoning that cannot be written in the commonest way; keep a signature."""
         match event:
             case SignatureDelta(signature=signature):
                 self._signature = signature
@@ -150,7 +150,7 @@ class ReasoningBlock(Block):
         return ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return the reasoning that was in no delta, and the entries that hold the seal."""
+        """Return the reasoning that was in no delta, and the entries that hold the signature."""
         grown = self._grown()
         part = whole if isinstance(whole, Reasoning) else grown
         deltas = [*self._say(said(part)[len(said(grown)) :])]

@@ -64,7 +64,7 @@ class _Call:
         return len(text) == self._size and "".join(self._names) == text
 
     def add_name(self, text: str) -> None:
-        """Take a piece of the name, or the name so far once more, which may be longer by now."""
+        """Take a piece of the name, or the name so far again, which may be longer by now."""
         if len(text) >= self._size and text.startswith("".join(self._names)):
             self._names, self._size = [text], len(text)
         else:
@@ -135,7 +135,7 @@ class CallDecoder:
         return [*events, *self._grow(call, None, name, arguments)]
 
     def taker(self, item: JSONObject) -> Callable[[str], Event]:
-        """Return what takes more arguments of the open call, of which `item` said some and nothing else."""
+        """Return what takes more arguments of the open call, if `item` holds some of them and nothing else."""
         call = self._find(_place(item.get("index")), item.get("id") or None, "", "more")
         arguments = [] if call is None else call.arguments.pieces
 
@@ -161,7 +161,7 @@ class CallDecoder:
         return events
 
     def _find(self, index: int | None, raw_id: str | None, name: str, arguments: str) -> _Call | None:
-        """Return the call a fragment goes on with, or `None` if it begins one."""
+        """Return the call that a fragment continues, or `None` if it begins one."""
         last = self._last.get(index)
         if raw_id is not None:
             known = self._known.get((index, raw_id))

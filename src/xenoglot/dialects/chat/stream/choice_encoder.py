@@ -228,7 +228,7 @@ class ChoiceEncoder:
         return [*chunks, self._chunk(delta, **{**finish, **matched_stop(event.finish, form), **own})]
 
     def _last(self, finish: Finish, form: JSONObject) -> JSONObject:
-        """Return what is only known at the end: the signature, why the model refused, that it said nothing at all."""
+        """Return what is only known at the end: the signature, why the model refused, an empty content."""
         delta = message_signature(self._signed, self._losses)
         if not self._length and not self._calls and "content" not in form:
             delta["content"] = ""

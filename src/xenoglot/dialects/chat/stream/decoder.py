@@ -3,10 +3,10 @@
 Theory of operation. The stream begins with the first chunk that has a choice (Azure sends others before it). Deltas go
 to the choice they name. Why a choice ended is kept until `[DONE]` or the end of the stream: usage, and the last words
 on audio, come after it. `[DONE]` ends a choice without a reason too, as some servers
-send none, unless it is empty or half of a call. A choice that nobody ended makes the whole stream a failure, however
+send none, unless it is empty or half of a call. A choice that never ends makes the whole stream a failure, however
 politely it stopped.
 
-Nearly all chunks of a stream hold one piece of text and nothing that is new beside it: these have a short way.
+Nearly all chunks of a stream hold one piece of text and nothing else that is new: these are decoded in fewer steps.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class StreamDecoder:
             )
 
     def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:  # noqa: ARG002  what it said is known
-        """Say how to read a chunk that differs from the last one in a piece of text alone."""
+        """Return how to read a chunk that differs from the last one in a piece of text alone."""
         chunk, common = self._last
         if common is None:
             return None
@@ -114,7 +114,7 @@ class StreamDecoder:
 
     @shortcut("chunks")
     def _common(self, chunk: JSON) -> tuple[ChoiceDecoder, Piece] | None:
-        """Return what a chunk says that holds one piece of text and nothing that is new; `None` for any other."""
+        """Return the piece of a chunk in which one piece of text and nothing else is new; `None` for any other."""
         if type(chunk) is not dict or not self._started or chunk.get("usage") is not None:
             return None
         choices = chunk.get("choices")
@@ -141,7 +141,7 @@ class StreamDecoder:
         return (UsageReported(usage=self._usage),)
 
     def _is_quiet(self, chunk: JSONObject) -> bool:
-        """Whether the chunk says nothing new beside its choices: it is no error, and its head is of the usual types."""
+        """Whether only the choices of the chunk are new: it is no error, and its head is of the usual types."""
         created = chunk.get("created", 0)
         if type(created) is not int or created < 0 or chunk.get("object") == "error":
             return False

@@ -2,7 +2,7 @@
 
 The envelope is the same in every chunk; its bytes are built once (id and time come from outside; the wire requires
 them, so where they did not they are empty and 0). Usage comes last, in a chunk without choices, to a
-client that asked for it; then `[DONE]`. After a failure nothing comes, least of all that.
+client that requested it; then `[DONE]`. After a failure nothing comes, least of all that.
 """
 
 from __future__ import annotations

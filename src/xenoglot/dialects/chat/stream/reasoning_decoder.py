@@ -1,7 +1,7 @@
 """Decodes reasoning in a stream: strings and lists with the same reasoning give it once.
 
 OpenRouter sends reasoning in a string and a list at once; others send it in a string and, when it is complete, again in
-a list, with its seal. Then the open block gets its seal at its end.
+a list, with its signature. Then the open block gets its signature at its end.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ReasoningDecoder:
         return ReasoningDelta(text, None, self._candidate)
 
     def settle(self, events: list[Event]) -> list[Event]:
-        """Return events of the blocks; if the first of them ends the open block, it has the seal."""
+        """Return events of the blocks; if the first of them ends the open block, it has the signature."""
         if not self.is_open or not events or type(events[0]) is not BlockEnded:
             return events
         ended = BlockEnded(part=self._whole, candidate=self._candidate)

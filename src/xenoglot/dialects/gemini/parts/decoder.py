@@ -48,7 +48,7 @@ def decode_parts(value: JSON, path: str, ids: CallIds) -> tuple[Part, ...]:
 
 
 def decode_part(value: JSON, path: str, ids: CallIds) -> Part:
-    """Return one part; one of a kind that we do not know becomes `Opaque`, and so does a thought that is no text.
+    """Return one part; one of a kind that we do not know becomes `Opaque`, and so does reasoning that is no text.
 
     A piece of a call is `Opaque` too: what it belongs to is known where the others are.
 
@@ -87,7 +87,7 @@ def _holds_video(reader: Reader) -> bool:
 
 
 def _read_text(reader: Reader) -> Part:
-    """Take a text: words, a thought, or nothing but the seal that follows an answer."""
+    """Take a text: words, reasoning, or nothing but the signature that follows an answer."""
     text = reader.need("text", str)
     thought = reader.take("thought", bool)
     signature = reader.take(SIGNATURE, str)

@@ -59,7 +59,7 @@ _NO_CACHE = "the server decides what it caches"
 class PartEncoder:
     """Encodes parts into one request (`target` given) or one answer, and records losses.
 
-    `home` says that all of it came from this dialect: then nothing is changed.
+    `home`: all of it came from this dialect, so nothing is changed.
     """
 
     __slots__ = ("_home", "_losses", "_names", "_target")
@@ -180,15 +180,15 @@ class PartEncoder:
                 return None
             signature = self._returned(part, where)
         if part.id is not None:
-            self._losses.dropped(where, "id", "a thought of the dialect has none")
+            self._losses.dropped(where, "id", "reasoning of the dialect has none")
         if part.summary is not None:
-            self._losses.approximated(where, "summary", "written as the thought itself")
+            self._losses.approximated(where, "summary", "written as the reasoning itself")
         if self._target is None and signature is not None and not is_own(part):
             self._losses.emulated(where, "signature", "only its maker can open it; wrapped to come back")
         return with_rest(thought(part, signature), part.extra, where, self._losses)
 
     def _may_return(self, part: Reasoning, target: Target) -> bool:
-        """Whether the server of this request sealed the reasoning."""
+        """Whether the server of this request signed the reasoning."""
         origin, seal = part.origin, part.signature or part.encrypted
         if origin is None or origin.dialect != NAME or not seal or not is_base64(seal):
             return False
@@ -255,7 +255,7 @@ class PartEncoder:
         encoded = [item for at, inner in media for item in self.part(inner, at, "user")]
         moved = [item for item in encoded if not self._may_stay(item)]
         if moved:
-            self._losses.emulated(where, "content", "pictures and files are moved behind the result")
+            self._losses.emulated(where, "content", "images and files are moved after the result")
         kept = [item for item in encoded if self._may_stay(item)]
         if kept or "parts" in form:
             own["parts"] = kept
@@ -282,7 +282,7 @@ class PartEncoder:
 
 
 def thought(part: Reasoning, signature: str | None) -> JSONObject:
-    """Return the part of a thought; one that is but a seal is an empty text, as servers send it after an answer."""
+    """Return the part of reasoning; a signature alone is an empty text, as servers send it after an answer."""
     form = form_of(part.extra, NAME)
     text = SUMMARY_BREAK.join(part.summary or ()) if part.text is None else part.text
     if form.get("part") == "bare" and not text:

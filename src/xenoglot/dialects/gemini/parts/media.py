@@ -38,7 +38,7 @@ _BY_ENDING = {
     "pdf": "application/pdf",
 }
 _LIKELY = {Image: "image/jpeg", Audio: "audio/wav", Video: "video/mp4", File: "application/pdf"}
-"""What a part is taken for where nobody said its type."""
+"""The media type that is assumed for a part whose type is not set."""
 
 
 _METADATA = "videoMetadata"
@@ -47,7 +47,7 @@ _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 """A `Duration` of protocol buffers in JSON."""
 
 _VIDEO_HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be")
-"""Where an address is one of a video, though nothing else tells."""
+"""Hosts whose addresses are videos, although neither a type nor an ending shows it."""
 
 
 def is_video(uri: str | None, media_type: str | None) -> bool:
@@ -76,7 +76,7 @@ def read_inline(reader: Reader) -> Image | Audio | File:
 
 
 def read_file(reader: Reader) -> Image | Audio | File:
-    """Take `fileData`: a part whose bytes are fetched, by whoever needs them or by Google's servers alone."""
+    """Take `fileData`: a part whose bytes are fetched, by any server or by Google's servers alone."""
     file = need_object(reader, "fileData")
     uri = file.need("fileUri", str)
     media_type = file.take("mimeType", str)
@@ -187,7 +187,7 @@ class _Notes(NamedTuple):
     losses: Losses
 
     def guess(self, media_type: str) -> str:
-        """Return `media_type`, which nobody said."""
+        """Return `media_type`, which is assumed, and record that."""
         self.losses.approximated(self.where, "media_type", f"not set; `{media_type}` is written")
         return media_type
 

@@ -1,7 +1,7 @@
 """Encodes canonical requests for a server of this dialect.
 
-What came from this dialect goes home as it came, unless the `Target` asks for something else; what comes from another
-is made lawful here, and each difference is a `Loss`.
+Requests of this dialect are sent unchanged, unless the `Target` asks for something else. Requests of other dialects are
+made valid here, and each difference is a `Loss`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """Return `request` as the body of a call.
 
     Raises:
-        WireError: what is asked cannot be had from this dialect, and leaving it out would not be the same request.
+        WireError: the dialect lacks something that the request needs, and without it the request would be another.
     """
     home = came_from(request, NAME)
     if request.previous is not None and not home:

@@ -69,7 +69,7 @@ def _take_output(config: Reader) -> OutputFormat | None:
 
 
 def encode_generation(request: Request, crossing: EncodeContext) -> JSONObject:
-    """Return `generationConfig`, in the field of its name, or nothing where there is nothing to say.
+    """Return `generationConfig`, in the field of its name, or nothing where nothing is set.
 
     Raises:
         WireError: there are more stop strings than the server takes.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 FIRST_TURN = "(The conversation begins.)"
-"""What the user says where the conversation does not begin with the user."""
+"""The user turn that is added if the conversation does not begin with one."""
 
 NO_RESULT = "The tool gave no result."
 """The error that answers a call without a result (pitfall-44)."""
@@ -46,7 +46,7 @@ class WireContent:
 
 
 def mend(turns: Sequence[WireContent], losses: Losses) -> list[WireContent]:
-    """Return the turns in lawful order."""
+    """Return the turns in valid order."""
     mended = _merge(turns)
     _answer_calls(mended, losses)
     mended = _merge(mended)
@@ -109,7 +109,7 @@ def _answered(turn: WireContent, calls: list[JSONObject], where: str, losses: Lo
 
 
 def _placed(call: JSONObject, results: list[JSONObject], where: str, losses: Losses) -> JSONObject:
-    """Return the first of the `results` of a call, or one that says that there is none."""
+    """Return the first of the `results` of a call, or an error that replaces a missing one."""
     if results:
         return results.pop(0)
     losses.emulated(where, "tool_result", "a call without a result gets a placeholder")
@@ -131,8 +131,8 @@ def _said(part: JSONObject, key: str) -> JSONObject | None:
 def _sign_calls(turns: Sequence[WireContent], losses: Losses) -> None:
     """Let the calls of the current turn pass that no model of the dialect made (pitfall-52).
 
-    Of each step of the model since the user last said something, the first call must have a signature, or the server
-    refuses the request; where there is none, the documented stand-in says that there is nothing to check.
+    The first call of each step of the model since the last user turn must have a signature, or the server refuses
+    the request; where there is none, the documented stand-in skips the check.
     """
     for turn in reversed(turns):
         if turn.role == "user":

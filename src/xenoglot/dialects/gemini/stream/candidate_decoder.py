@@ -1,9 +1,9 @@
 """Decodes one candidate of a stream: which parts continue the one before, and which stand alone.
 
-Every chunk holds whole parts. Words go on with text and reasoning with thoughts. The signature of words comes with
-their last piece, or in an empty text after it, and is told with the end of the block: the words are one text, and no
-block of reasoning begins after them (https://ai.google.dev/gemini-api/docs/thought-signatures). A thought with a
-signature is complete. Anything else comes whole.
+Every chunk holds whole parts. Text continues words, and `thought` parts continue reasoning. The signature of words
+comes with their last piece, or in an empty text after it, and is part of the event that ends the block: the words are
+one text, and no block of reasoning begins after them (https://ai.google.dev/gemini-api/docs/thought-signatures).
+Reasoning with a signature is complete. Anything else comes whole.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CandidateDecoder:
         self.finish: Finish | None = None
 
     def feed(self, reader: Reader) -> list[Event]:
-        """Take what a chunk says of the candidate.
+        """Take what a chunk holds of the candidate.
 
         Raises:
             WireError: it is malformed.
@@ -79,7 +79,7 @@ class CandidateDecoder:
         self.finish = self.finish or finish
 
     def end(self) -> list[Event]:
-        """Return the end of the candidate, which its `finish` tells; what it cites is known by now."""
+        """Return the end of the candidate with its `finish`; what it cites is known by now."""
         text = "".join(self._pieces) if self._open is Text else ""
         cited = citations_of(self._late, text) if text else ()
         events: list[Event] = [CitationDelta(citation=citation, candidate=self._index) for citation in cited]
@@ -120,7 +120,7 @@ class CandidateDecoder:
         return events
 
     def _sealed(self, part: Reasoning, text: str) -> list[Event]:
-        """Take the last piece of a thought, with the seal of the whole."""
+        """Take the last piece of reasoning, with the signature of the whole."""
         grown = self._thought(text)
         whole = replace(part, text="".join(self._pieces))
         self._open, self._pieces = None, []
@@ -133,7 +133,7 @@ class CandidateDecoder:
         return [*self._close(), *unfold_part(part, self._index)] if piece is None else self._piece(piece)
 
     def _sound(self, part: Audio, data: str) -> list[Event]:
-        """Take audio; its bytes are told as other streams tell them."""
+        """Take audio; its bytes become an event as in other streams."""
         started = BlockStarted(part=replace(part, source=None), candidate=self._index)
         grown = AudioDelta(data=data, candidate=self._index)
         return [*self._close(), started, grown, BlockEnded(candidate=self._index)]

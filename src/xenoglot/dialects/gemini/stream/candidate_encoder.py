@@ -151,7 +151,7 @@ class CandidateEncoder:
         self._last = encoded
 
     def _think(self, text: str) -> Sequence[ServerSentEvent]:
-        """Write the piece of thought that was held back, and hold this one."""
+        """Write the piece of reasoning that was held back, and hold this one."""
         if not text:
             return ()
         held, self._held = self._held, text
@@ -173,7 +173,7 @@ class CandidateEncoder:
         return [chunk for encoded in self._encode(part) for chunk in self._write({**encoded, **held})]
 
     def _end_words(self, part: Text | Refusal) -> Sequence[ServerSentEvent]:
-        """Close a text: what nobody said of it yet is said, and what it cites is noted."""
+        """Close a text: write what no delta had, and note what it cites."""
         made = self._say(part.text, ()) if part.text and not self._said else ()
         text = "".join(self._said)
         for citation in part.citations if isinstance(part, Text) else ():
@@ -193,7 +193,7 @@ class CandidateEncoder:
         return PartEncoder(self._losses, home=_is_own(part)).part(part, self._where, "model")
 
     def end(self) -> JSONObject:
-        """Return the candidate as the last chunk tells of it."""
+        """Return the candidate as it stands in the last chunk."""
         where = f"$.candidates[{self._index}]"
         finished = self.finished
         extra, signature = take_answered(finished.extra if finished is not None else None, where, self._losses)
@@ -207,5 +207,5 @@ class CandidateEncoder:
 
 
 def _is_own(part: Part) -> bool:
-    """Whether something was said of the part that only this dialect holds."""
+    """Whether the part has fields that only this dialect holds."""
     return not isinstance(part, Opaque) and part.extra is not None and part.extra.dialect == NAME

@@ -1,9 +1,10 @@
 """Decodes a stream: chunks to events.
 
-Theory of operation. Each chunk is an answer of its own: it holds the parts that are new, and what is known by then
-of the rest. There is no mark of the end. A candidate has ended when a chunk said why, but words may still come with a
-later one (older models say `STOP` in every chunk), so the ends are told when the stream is over; if a candidate has
-none by then, the stream was cut (pitfall-103). Usage grows from chunk to chunk: the last one counts (C-W5).
+Theory of operation. Each chunk is an answer of its own: it holds the new parts, and the other fields as far as they
+are known. There is no mark of the end. A candidate has ended when a chunk has its `finishReason`, but words may still
+come with a later one (older models send `STOP` in every chunk), so the ends are events when the stream is over; if a
+candidate has none by then, the stream was cut (pitfall-103). Usage grows from chunk to chunk: the last one counts
+(C-W5).
 
 Source: https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent.
 """

@@ -3,7 +3,7 @@
 Every chunk is an answer of its own, with the parts that are new. Why the candidates ended, what they are grounded on
 and the usage stand in the last, which waits for the end of the stream, for usage may come after the reason of an end
 (pitfall-102). A chunk without anything in its content would be a broken answer to the official SDKs, and a comment is
-no lawful line to the one for Python; so the sign of life is a chunk of an empty text.
+not a valid line to the one for Python; so the heartbeat is a chunk of an empty text.
 """
 
 from __future__ import annotations

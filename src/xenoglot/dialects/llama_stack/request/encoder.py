@@ -41,7 +41,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     body: JSONObject = {"model_id": request.model, "messages": MessageEncoder(joined).encode(turns)}
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not home and target.prefill == "none":
-        losses.approximated("$.messages", "prefill", "the server answers the last turn, and does not go on with it")
+        losses.approximated("$.messages", "prefill", "the server answers the last turn, and does not continue it")
     tools = encode_tools(request, crossing)
     if tools or "tools" in form:
         body["tools"] = tools

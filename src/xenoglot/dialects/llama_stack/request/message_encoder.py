@@ -166,7 +166,7 @@ class MessageEncoder:
         return {"role": "tool", "call_id": call_id, "content": MISSING_RESULT}
 
     def _told(self, result: JSONObject) -> JSONObject:
-        self._losses.approximated("$.messages", "tool result", "no call before it matches; written as text")
+        self._losses.approximated("$.messages", "tool result", "no call before it has its id; written as text")
         head, said = f"Result of the tool call {result['call_id']}:", result["content"]
         if isinstance(said, str):
             return {"role": "user", "content": f"{head}\n{said}"}
@@ -181,7 +181,7 @@ class MessageEncoder:
             if item is None:
                 kept.append((at, part))
                 continue
-            self._losses.emulated(at, "image", "moved to the user turn behind the results of tools")
+            self._losses.emulated(at, "image", "moved to the user turn after the results of tools")
             self._media += [{"type": "text", "text": f"[image from the result of {call_id}]"}, item]
             kept.append((at, Text(text="[image: in the next user message]")))
         return kept

@@ -140,11 +140,11 @@ def _logprobs(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: E
     if "logprobs" in form and sampling.logprobs:
         return {"logprobs": rest_of(own, form, "logprobs") | ({} if top is None else {"top_k": top})}
     if sampling.logprobs is False and top:
-        crossing.losses.dropped(_WHERE, "top_logprobs", "no probabilities are asked for")
+        crossing.losses.dropped(_WHERE, "top_logprobs", "no probabilities are requested")
     if sampling.logprobs is False or not (sampling.logprobs or top):
         return {}
     if not top:
-        crossing.losses.emulated(_WHERE, "logprobs", "the likeliest token is asked for at each place")
+        crossing.losses.emulated(_WHERE, "logprobs", "the likeliest token is requested at each place")
     return {"logprobs": {"top_k": top or 1}}
 
 

@@ -145,7 +145,7 @@ def encode_parts(
     losses = crossing.losses
     ranks = [_RANKS.get(type(part), _WORDS) for _, part in parts]
     if ranks != sorted(ranks):
-        losses.approximated(where, "order", "thoughts come first, then pictures, then words, and calls last")
+        losses.approximated(where, "order", "reasoning comes first, then images, then words, and calls last")
     thoughts = [thought_of(part, at, losses) for at, part in parts if isinstance(part, Reasoning)]
     media = [data for at, part in parts if isinstance(part, Image | Audio) for data in _media(part, at, losses)]
     words = [text for at, part in parts if (text := words_of(part, at, losses))]
@@ -183,7 +183,7 @@ def thought_of(part: Reasoning, where: str, losses: Losses) -> str:
         if getattr(part, name) is not None:
             losses.dropped(where, name, "the dialect has no such field")
     if part.summary is not None:
-        losses.approximated(where, "summary", "written as the thought itself")
+        losses.approximated(where, "summary", "written as the reasoning itself")
     return PARAGRAPH.join(text for text in (part.text, *(part.summary or ())) if text)
 
 
