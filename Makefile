@@ -76,7 +76,7 @@ lint: install-dev  ## does the code keep the rules in pyproject.toml?
 types: install-dev  ## do the types hold?
 	@$(BIN)/mypy
 
-language: install-dev  ## is the text in the words of the field? ARGS=FILE shows the places in a file
+language: install-dev  ## is the text in the words of the field? ARGS=FILE looks at one file
 	@$(BIN)/python scripts/check_language.py $(ARGS)
 
 docs: install-dev weights  ## the documentation alone: links, and the examples run against a live gateway

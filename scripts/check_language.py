@@ -1,12 +1,9 @@
 """Finds words that the project does not use, in pages, docstrings, help and error texts: `make language`.
 
-    python scripts/check_language.py            fail for each file that has more of them than language.toml allows
-    python scripts/check_language.py FILE ...   show each place in these files
-    python scripts/check_language.py --shrink   lower the numbers in language.toml to those of today
+    python scripts/check_language.py [FILE ...]   show each place in these files, or in all; fail if there is one
 
-`RULES` has the words and what to write in their place. Code in pages, texts in backticks and names in the code are not
-looked at: `tests/architecture/test_names.py` checks names. language.toml has the number of places in each file that is
-not clean yet; numbers only fall.
+`RULES` has the words and what to write in their place. Code in pages, texts in backticks, addresses and names in the
+code are not looked at: `tests/architecture/test_names.py` checks names.
 """
 
 from __future__ import annotations
@@ -16,15 +13,13 @@ import ast
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 ROOT: Final = Path(__file__).parent.parent
-ALLOWED: Final = Path(__file__).parent / "language.toml"
 
 EXEMPT: Final = ("docs/decisions/", "docs/performance/", "docs/glossary.md", "CHANGELOG.md")
 """Records of the past, and the page that lists old names."""
@@ -120,12 +115,12 @@ def prose(text: str) -> str:
     """Return a page with its code blocks, code and addresses blanked out; every line stays where it is."""
     text = re.sub(r"^ *(`{3,})[^`\n]*\n.*?^ *\1 *$", _lines_only, text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!--.*?-->", _lines_only, text, flags=re.DOTALL)
-    return re.sub(r"\]\([^)]*\)|https?://\S+", "]", code_blanked(text))
+    return re.sub(r"\]\([^)]*\)", "]", without_code(text))
 
 
-def code_blanked(text: str) -> str:
-    """Return a text without what stands in backticks."""
-    return _CODE.sub(lambda code: "_" + _lines_only(code), text)
+def without_code(text: str) -> str:
+    """Return a text without its addresses and what stands in backticks."""
+    return re.sub(r"https?://[^\s)]+", "_", _CODE.sub(lambda code: "_" + _lines_only(code), text))
 
 
 def _lines_only(match: re.Match[str]) -> str:
@@ -173,53 +168,21 @@ def _shown(
             seen.add(id(node))
             if docstring or " " in node.value:
                 text = re.sub(r"^ *>>> .*$|^ *\.\.\. .*$", "", node.value, flags=re.MULTILINE)
-                yield node.lineno, code_blanked(text)
-
-
-def allowed() -> dict[str, int]:
-    """Return how many places each file may have."""
-    return {path: int(count) for path, count in tomllib.loads(ALLOWED.read_text(encoding="utf-8"))["places"].items()}
-
-
-def counted() -> dict[str, int]:
-    """Return how many places each file has; files without any are left out."""
-    counts = {path: len(places(path, (ROOT / path).read_text(encoding="utf-8"))) for path in files()}
-    return {path: count for path, count in counts.items() if count}
-
-
-def exceeding(counts: Mapping[str, int], limits: Mapping[str, int]) -> list[str]:
-    """Return the files that have more places than they may."""
-    return sorted(path for path, count in counts.items() if count > limits.get(path, 0))
-
-
-def shrunk(counts: Mapping[str, int], limits: Mapping[str, int]) -> dict[str, int]:
-    """Return the lower limits: no number rises, and no file is added."""
-    lower = {path: min(limit, counts.get(path, 0)) for path, limit in limits.items()}
-    return {path: limit for path, limit in sorted(lower.items()) if limit}
-
-
-def written(limits: Mapping[str, int]) -> str:
-    """Return the text of language.toml."""
-    lines = [f'"{path}" = {count}' for path, count in sorted(limits.items())]
-    return "\n".join(
-        ["# Places in each file that scripts/check_language.py still finds. Numbers only fall.", "[places]", *lines, ""]
-    )
+                yield node.lineno, without_code(text)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the check; return the exit code."""
     parser = argparse.ArgumentParser(description="Find words that the project does not use.")
-    parser.add_argument("files", nargs="*", help="show each place in these files")
-    parser.add_argument("--shrink", action="store_true", help="lower the numbers in language.toml")
-    options = parser.parse_args(arguments)
-    if options.shrink:
-        ALLOWED.write_text(written(shrunk(counted(), allowed())), encoding="utf-8")
-        return 0
-    wrong = options.files or exceeding(counted(), allowed())
-    for path in wrong:
-        for place in places(path, (ROOT / path).read_text(encoding="utf-8")):
-            print(f"{place.path}:{place.line}: `{place.found}`: use {place.use}")  # noqa: T201  the result
-    return 1 if wrong and not options.files else 0
+    parser.add_argument("files", nargs="*", help="look at these files only")
+    found = [
+        place
+        for path in parser.parse_args(arguments).files or files()
+        for place in places(path, (ROOT / path).read_text(encoding="utf-8"))
+    ]
+    for place in found:
+        print(f"{place.path}:{place.line}: `{place.found}`: use {place.use}")  # noqa: T201  the result
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pages, docstrings, help and error texts are in plain, standard English: no file gets more of the old words."""
+"""Pages, docstrings, help and error texts are in plain, standard English."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.docs.pages import ROOT
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import ModuleType
 
 
@@ -24,22 +25,18 @@ def script() -> ModuleType:
     return module
 
 
-def test_no_file_has_more_places_than_it_may(script: ModuleType) -> None:
-    limits = script.allowed()
-    wrong = script.exceeding(script.counted(), limits)
-    found = [place for path in wrong for place in script.places(path, (ROOT / path).read_text(encoding="utf-8"))]
-    assert [f"{place.path}:{place.line}: `{place.found}`: use {place.use}" for place in found] == []
+def test_no_text_has_such_a_word(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(script.files()) > 900
+    assert (script.main([]), capsys.readouterr().out) == (0, "")
 
 
-def test_the_list_names_existing_files_in_order(script: ModuleType) -> None:
-    limits = script.allowed()
-    assert [path for path in limits if not (ROOT / path).is_file()] == []
-    assert script.ALLOWED.read_text(encoding="utf-8") == script.written(limits)
-
-
-def test_the_numbers_only_fall(script: ModuleType) -> None:
-    assert script.shrunk({"a": 1, "b": 9, "new": 3}, {"a": 2, "b": 4, "gone": 5}) == {"a": 1, "b": 4}
-    assert script.exceeding({"a": 3, "b": 4, "new": 1}, {"a": 2, "b": 4}) == ["a", "new"]
+def test_each_place_is_shown(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    (tmp_path / "page.md").write_text("It is here.\nNobody asks.\n", encoding="utf-8")
+    assert script.main(["page.md"]) == 1
+    assert capsys.readouterr().out.startswith("page.md:2: `Nobody`: use ")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +77,7 @@ def ask(parser):
 '''
     assert [(place.line, place.found) for place in script.places("module.py", source)] == [
         (1, "Tell"),
-        (7, "told"),
+        (8, "told"),
         (12, "said"),
         (13, "nobody"),
         (14, "anew"),
