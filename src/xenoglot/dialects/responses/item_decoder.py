@@ -21,7 +21,7 @@ from xenoglot.dialects.responses.hosted.decoder import KINDS, decode_hosted
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import decode_part
-from xenoglot.dialects.responses.tool_search import SEARCH_CALL, SEARCH_OUTPUT, after_search, decode_search
+from xenoglot.dialects.responses.tool_search import SEARCH_CALL, SEARCH_OUTPUT, SearchPairs, decode_search
 from xenoglot.errors import WireError
 from xenoglot.model.content import CompactedHistory, Extra, Opaque, Origin, Part, Reasoning, Text, ToolCall
 
@@ -50,8 +50,9 @@ def decode_output(items: JSON, path: str, answer_id: str | None = "") -> tuple[P
     if not isinstance(items, list):
         raise expected(path, "list", items)
     parts: list[Part] = []
+    searches = SearchPairs()
     for index, item in enumerate(items):
-        parts += after_search(decode_item(item, f"{path}[{index}]", answer_id), parts)
+        parts += searches.paired(decode_item(item, f"{path}[{index}]", answer_id))
     return tuple(parts)
 
 

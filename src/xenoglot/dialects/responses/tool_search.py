@@ -23,7 +23,7 @@ from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.model.content import FoundTool, HostedCall, HostedResult, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
@@ -97,7 +97,7 @@ def decode_search(reader: Reader, mark: JSONObject, item_id: str) -> HostedCall 
     """Return what a server searched for, or found; `None` for an item of another shape.
 
     `mark` identifies the item and its progress; its type, id and status are taken. The call id of a result that names
-    none is empty: `after_search` sets it.
+    none is empty: `SearchPairs` sets it.
     """
     form: JSONObject = {"item": mark}
     call_id = reader.peek("call_id")
@@ -126,12 +126,22 @@ def decode_search(reader: Reader, mark: JSONObject, item_id: str) -> HostedCall 
     return HostedResult(call_id=found, kind="tool_search", content=content, extra=extra_of(reader, form))
 
 
-def after_search(parts: tuple[Part, ...], before: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts of an item that follows `before`; a result without a call id is of the last search."""
-    if not (parts and isinstance(parts[0], HostedResult) and not parts[0].call_id):
+class SearchPairs:
+    """Gives each result of a search that names no call the id of the last search before it."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def paired(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Return the parts of the next item."""
+        first = parts[0] if parts else None
+        if isinstance(first, HostedCall) and first.kind == "tool_search":
+            self._last = first.id
+        elif isinstance(first, HostedResult) and not first.call_id:
+            return (replace(first, call_id=self._last), *parts[1:])
         return parts
-    calls = (part.id for part in reversed(before) if isinstance(part, HostedCall) and part.kind == "tool_search")
-    return (replace(parts[0], call_id=next(calls, "")), *parts[1:])
 
 
 def encode_search(part: HostedCall | HostedResult, where: str, losses: Losses) -> JSONObject:

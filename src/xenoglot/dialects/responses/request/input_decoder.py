@@ -22,7 +22,7 @@ from xenoglot.dialects.responses.item_decoder import COMPACTION, decode_item, ta
 from xenoglot.dialects.responses.item_text import words_of
 from xenoglot.dialects.responses.parts import decode_part
 from xenoglot.dialects.responses.request.context_management import TRIGGER, decode_trigger
-from xenoglot.dialects.responses.tool_search import SEARCH_OUTPUT, after_search
+from xenoglot.dialects.responses.tool_search import SEARCH_OUTPUT, SearchPairs
 from xenoglot.dialects.responses.tools import decode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
@@ -67,6 +67,7 @@ class InputDecoder:
         "_hosted",
         "_ids",
         "_parts",
+        "_searches",
         "_spoke",
         "_turns",
         "resumes",
@@ -82,6 +83,7 @@ class InputDecoder:
         self.resumes = False
         self._turns = MessageHistory()
         self._parts: list[Part] = []  # of the model's turn that is not over
+        self._searches = SearchPairs()  # of that turn
         self._spoke = self._called = False  # whether there are words in it, and calls
         self._before: list[JSON] = []  # items that go home with the next turn
         self._hosted: set[JSON] = set()  # ids of calls that the server ran, of kinds that clients run too
@@ -137,7 +139,7 @@ class InputDecoder:
         elif kind in _CLIENTS:
             self._add(_whole(item))
         else:
-            parts = after_search(decode_item(item, reader.path), self._parts)
+            parts = self._searches.paired(decode_item(item, reader.path))
             if kind in CALLS:
                 self._note(item, parts[0])
             self._said(kind, parts)
@@ -170,6 +172,7 @@ class InputDecoder:
         if self._parts:
             self._turns.messages.append(self._with_before(Message(role="assistant", content=tuple(self._parts))))
             self._parts, self._spoke, self._called = [], False, False
+            self._searches = SearchPairs()
 
     def _with_before(self, message: Message) -> Message:
         if not self._before:
@@ -188,7 +191,7 @@ class InputDecoder:
             self._add(found)
             return
         if item["type"] == SEARCH_OUTPUT and item.get("execution") != "client":
-            self._said(SEARCH_OUTPUT, after_search(decode_item(item, reader.path), self._parts))
+            self._said(SEARCH_OUTPUT, self._searches.paired(decode_item(item, reader.path)))
             return
         self._keep(item, understood=item.keys() <= {"type", "id", "role", "tools"})
 

@@ -16,7 +16,7 @@ from xenoglot.dialects.responses.hosted.decoder import KINDS, LISTING, MCP, unfi
 from xenoglot.dialects.responses.item_decoder import BODIES, COMPACTION, JOINT, decode_item
 from xenoglot.dialects.responses.output_text import decode_annotation, decode_logprobs
 from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder
-from xenoglot.dialects.responses.tool_search import SEARCH_CALL, after_search
+from xenoglot.dialects.responses.tool_search import SEARCH_CALL, SearchPairs
 from xenoglot.errors import WireError
 from xenoglot.model.content import CompactedHistory, HostedCall, Inline, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
@@ -31,7 +31,7 @@ from xenoglot.model.events import (
 from xenoglot.model.fold import unfold_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from xenoglot.codec.reader import Reader
     from xenoglot.model.content import Part
@@ -90,12 +90,12 @@ class ItemDecoder:
 
     __slots__ = (
         "_answer_id",
-        "_before",
         "_block",
         "_contents",
         "_item",
         "_known",
         "_places",
+        "_searches",
         "_summaries",
         "_texts",
         "_told",
@@ -105,8 +105,8 @@ class ItemDecoder:
         "parts",
     )
 
-    def __init__(self, item: JSONObject, index: int | None, answer_id: str, before: Sequence[Part]) -> None:
-        self._before = before  # the parts of the items before it
+    def __init__(self, item: JSONObject, index: int | None, answer_id: str, searches: SearchPairs) -> None:
+        self._searches = searches
         self.index = index
         self.kind: JSON = item.get("type", "message" if "role" in item else None)
         named = item.get("id")
@@ -200,7 +200,7 @@ class ItemDecoder:
         return events
 
     def _decoded(self, item: JSONObject) -> tuple[Part, ...]:
-        return after_search(decode_item(item, f"$.output[{self.index or 0}]", self._answer_id), self._before)
+        return self._searches.paired(decode_item(item, f"$.output[{self.index or 0}]", self._answer_id))
 
     def _close(self, whole: Part | None = None) -> list[Event]:
         block, self._block = self._block, None

@@ -16,7 +16,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.item_decoder import decode_item
 from xenoglot.dialects.responses.stream.item_decoder import OPENINGS, ItemDecoder
-from xenoglot.dialects.responses.tool_search import after_search
+from xenoglot.dialects.responses.tool_search import SearchPairs
 from xenoglot.model.content import HostedCall, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import OpaqueDelta
 from xenoglot.model.fold import unfold_part
@@ -34,11 +34,22 @@ ADDED, DONE = "response.output_item.added", "response.output_item.done"
 class OutputDecoder:
     """Decodes the events of one answer's output items."""
 
-    __slots__ = ("_answer_id", "_count", "_done", "_done_ids", "_done_indexes", "_waiting", "open", "parts")
+    __slots__ = (
+        "_answer_id",
+        "_count",
+        "_done",
+        "_done_ids",
+        "_done_indexes",
+        "_searches",
+        "_waiting",
+        "open",
+        "parts",
+    )
 
     def __init__(self, answer_id: str) -> None:
         self._answer_id = answer_id
         self.open: ItemDecoder | None = None
+        self._searches = SearchPairs()
         self.parts: list[Part] = []  # of all items that are done
         self._waiting: OrderedDict[JSON, list[JSONObject]] = (
             OrderedDict()
@@ -147,7 +158,7 @@ class OutputDecoder:
         return [OpaqueDelta(dialect=NAME, data=data, name=kind)]
 
     def _begin(self, item: JSONObject, place: _ItemKey) -> list[Event]:
-        self.open = ItemDecoder(item, place.index, self._answer_id, self.parts)
+        self.open = ItemDecoder(item, place.index, self._answer_id, self._searches)
         return self.open.begin()
 
     def _finish(self, whole: JSONObject | None) -> list[Event]:
@@ -162,7 +173,7 @@ class OutputDecoder:
 
     def _whole(self, item: JSONObject, place: _ItemKey) -> list[Event]:
         """Return the events of an item that had no deltas."""
-        parts = after_search(decode_item(item, f"$.output[{place.index or 0}]", self._answer_id), self.parts)
+        parts = self._searches.paired(decode_item(item, f"$.output[{place.index or 0}]", self._answer_id))
         self._note(_Done(place.item_id, place.index, str(item.get("type")), _said(parts)))
         self.parts += parts
         return [event for part in parts for event in unfold_part(part)]
