@@ -60,7 +60,7 @@ def take_tools(reader: Reader, form: JSONObject) -> tuple[RequestTool, ...]:
         path = entry.at(_FUNCTIONS)
         functions = (entry.take_if(_FUNCTIONS, list) or []) if entry.peek(_FUNCTIONS) else []
         tools += [_decode_function(Reader(item, f"{path}[{index}]")) for index, item in enumerate(functions)]
-        hosted = decode_hosted_tools(entry.rest())
+        hosted = decode_hosted_tools(entry)
         beside = len(hosted) if hosted is not None else bool(entry.rest()) or not functions
         if hosted is not None:
             tools += hosted

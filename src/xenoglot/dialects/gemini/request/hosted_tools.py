@@ -45,16 +45,18 @@ _WRITTEN: Final[Mapping[HostedKind, tuple[str, ...]]] = {
 }
 
 
-def decode_hosted_tools(entry: JSONObject) -> list[HostedTool] | None:
+def decode_hosted_tools(reader: Reader) -> list[HostedTool] | None:
     """Return the tools of an entry without its functions; `None` if one of them is only this dialect's."""
+    entry = reader.rest()
     if not entry or not all(_is_known(word, value) for word, value in entry.items()):
         return None
     tools: list[HostedTool] = []
     for word, value in entry.items():
         if word == _SERVERS:
-            tools += [_decode_server(Reader(item, "$.tools")) for item in value]
+            path = reader.at(word)
+            tools += [_decode_server(Reader(item, f"{path}[{index}]")) for index, item in enumerate(value)]
         else:
-            tools.append(_decode(word, Reader(value, "$.tools")))
+            tools.append(_decode(word, Reader(value, reader.at(word))))
     return tools
 
 
@@ -122,7 +124,9 @@ def _encode_server(tool: HostedTool, server: McpServer, where: str, losses: Loss
 
 def add_tool(entry: JSONObject, tool: JSONObject) -> None:
     """Add a tool to an entry; a further MCP server joins those of the entry."""
-    servers = [*entry.get(_SERVERS, ()), *tool.get(_SERVERS, ())]
+    held, added = entry.get(_SERVERS), tool.get(_SERVERS)
     entry.update(tool)
-    if servers:
+    if isinstance(added, list):
+        servers = held if isinstance(held, list) else []
+        servers.extend(added)
         entry[_SERVERS] = servers
