@@ -67,7 +67,7 @@ def test_the_overview_has_the_sums_of_the_ledger(viewer: Visitor, gateway: Admin
 
 def test_the_overview_has_the_times_of_the_ledger(viewer: Visitor, gateway: Administered) -> None:
     """A whole answer has no first token; a stream has one, at its first byte or after it."""
-    gateway.generate("a", stream=True)
+    gateway.generate("streamed", stream=True)
     times = gateway.admin("GET", "/durations").json()
     rows = gateway.admin("GET", "/requests").json()["data"]
     streams = [row for row in rows if row["first_token_ms"] is not None]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from xenoglot.store.queries import Database
 
 USAGE = Usage(input_tokens=1000, output_tokens=20)
-OWN = {"id", "at", "key", "ttfb_ms", "total_ms"}
+OWN = {"id", "at", "key", "ttfb_ms", "first_token_ms", "total_ms"}
 """What the ledger has of one request alone."""
 
 
