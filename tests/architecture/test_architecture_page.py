@@ -55,9 +55,9 @@ def test_each_package_is_listed_below_those_that_it_imports(table: int, folder: 
     assert upward(folder, order) == []
 
 
-def test_modules_beside_the_packages_are_listed() -> None:
+def test_modules_outside_the_packages_are_listed() -> None:
     listed = set(
-        re.findall(r"`(\w+)`", section("Packages").partition("Modules beside the packages")[2].split("\n\n")[0])
+        re.findall(r"`(\w+)`", section("Packages").partition("Modules outside the packages")[2].split("\n\n")[0])
     )
     assert listed == {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
 

@@ -253,7 +253,7 @@ HARMLESS = (
     HarmlessLoss("namespace.description", "dropped", "each tool of a namespace has a description of its own"),
     HarmlessLoss("name", "emulated", "the model reads a fitted name; the client gets its own name back"),
     HarmlessLoss("id", "emulated", "ids connect a call with its result; both are fitted alike"),
-    HarmlessLoss("id", "dropped", "the model never reads the id of a turn or a thought"),
+    HarmlessLoss("id", "dropped", "the model never reads the id of a turn or of reasoning"),
     HarmlessLoss("system_fingerprint", "dropped", "it names the server's build, of which the model knows nothing"),
     HarmlessLoss("signature", "emulated", "the signature is wrapped, and unwrapped when the client sends it back"),
     HarmlessLoss("turn", "approximated", "neighbouring turns of one role read as one turn"),
