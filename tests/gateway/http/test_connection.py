@@ -68,11 +68,10 @@ async def test_c27_requests_behind_the_one_that_is_served_wait_and_are_bounded()
         client = await stage.connect()
         client.send(post_bytes(CHAT_PATH, CHAT) + HEALTH * 100_000)
         await becomes(1, lambda: int(backend.called.is_set()))
-        await turns(200)
         (connection,) = stage.server.connections
         assert isinstance(connection, ClientConnection)
+        await becomes(0, lambda: int(connection.transport.is_reading()))
         assert len(connection._buffer) <= HIGH_WATER + 256 * 1024
-        assert not connection.transport.is_reading()
 
 
 @leakless
@@ -249,9 +248,8 @@ async def test_r62_who_leaves_is_noticed_behind_requests_that_are_not_read_yet(h
         client = await stage.connect()
         client.send(post_bytes(CHAT_PATH, CHAT) + HEALTH * 4_000)
         await becomes(1, lambda: int(backend.called.is_set()))
-        await turns(200)
         (connection,) = stage.server.connections
-        assert connection.muffled
+        await becomes(1, lambda: int(connection.muffled))
         if how == "reset":
             wire = client.writer.transport.get_extra_info("socket")
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)

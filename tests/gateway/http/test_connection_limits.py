@@ -339,8 +339,7 @@ async def test_k17_without_descriptors_the_line_stands_still_and_goes_on(
         assert (listener.asked, len(stage.server.connections)) == (2, 0)  # and now there is none to evict
         assert await idle.read_to_end() in (b"", b"<reset>")
         await advance(PAUSE_SECONDS)
-        await turns(200)
-        assert listener.asked == 3
+        await becomes(3, lambda: listener.asked)
         await advance(PAUSE_SECONDS)
         assert HEALTHY in await coming.read_until(HEALTHY)
     told = [line for line in caplog.messages if line.startswith("no connection can be taken for now")]
@@ -386,8 +385,7 @@ async def test_findings_2_a_connection_that_becomes_idle_makes_room() -> None:
         waiting = RawConnection(*await asyncio.open_connection(*stage._address))
         stage.clients.append(waiting)
         waiting.send(HEALTH)
-        await turns(100)
-        assert stage.server.crowded
+        await becomes(1, lambda: int(stage.server.crowded))
         backend.resume()
         assert responses(await first.read_until(b"\r\n\r\n")) == [200]
         assert HEALTHY in await waiting.read_to_end()
