@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LENGTH = re.compile(rb"content-length: (\d+)")
 LINGER_NOT = struct.pack("ii", 1, 0)
-PATIENCE = 1_000
+PATIENCE = 100_000
 """Turns of the loop within which something expected to happen at once must have happened."""
 
 
