@@ -43,7 +43,7 @@ class ThreadRunner:
         """Return what `step` returns.
 
         Raises:
-            CrowdedError: there is no thread for it.
+            ThreadLimitError: there is no thread for it.
             Exception: what it raises; what no future can hold, as `StopIteration`, is the cause of a `RuntimeError`.
         """
         if not self._started:

@@ -2,7 +2,7 @@
 
 Theory of operation. Admission, route and client of a request depend on its head, on its connection
 and on the configuration: not on its body. A connection mostly brings the same head again and again, so a server may
-keep a `Seen` with a head. What was found is put there when the request was let in, never when it was refused, and
+keep a `HeadState` with a head. What was found is put there when the request was let in, never when it was refused, and
 counts only for the gateway that found it: with another configuration everything is checked again. What depends on time
 as well, the patience with wrong keys, is checked each time.
 """
@@ -188,8 +188,8 @@ class BodyReader(Struct, frozen=True):
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
-            BodyBrokenError: it is malformed, or comes too slowly.
-            ClientGoneError: the client disconnected before it was complete.
+            InvalidBodyError: it is malformed, or comes too slowly.
+            ClientDisconnectedError: the client disconnected before it was complete.
         """
         return await exchange.read_body(self.limit)
 

@@ -41,7 +41,7 @@ class StreamedBody(Protocol):
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
-            BodyBrokenError: it is malformed, or comes too slowly.
+            InvalidBodyError: it is malformed, or comes too slowly.
             ClientDisconnectedError: the client disconnected before it was complete.
         """
         ...
@@ -85,7 +85,7 @@ class Exchange(Protocol):
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
-            BodyBrokenError: it is malformed, or comes too slowly.
+            InvalidBodyError: it is malformed, or comes too slowly.
             ClientDisconnectedError: the client disconnected before it was complete.
         """
         ...

@@ -164,7 +164,7 @@ class ConnectionExchange:
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
-            BodyBrokenError: it is malformed, or comes too slowly.
+            InvalidBodyError: it is malformed, or comes too slowly.
             ClientDisconnectedError: the client disconnected before it was complete.
         """
         self._limit = limit

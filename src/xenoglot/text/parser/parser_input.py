@@ -144,7 +144,7 @@ class ParserInput:
         """Return the next character, without reading it.
 
         Raises:
-            CutError: there is none.
+            IncompleteInputError: there is none.
         """
         while self._at == len(self._text):
             if self.ended:
@@ -209,7 +209,7 @@ class ParserInput:
         """Read whitespace.
 
         Raises:
-            CutError: nothing follows it.
+            IncompleteInputError: nothing follows it.
         """
         self.run(_BLANK)
         while (yield from self.peek()).isspace():

@@ -158,7 +158,7 @@ class _Call:
         """Read the tag that continues the call, or ends it. There may be none: then the call is over, or it is none.
 
         Raises:
-            CutError: the text ends here.
+            IncompleteInputError: the text ends here.
         """
         section = self._section
         found = yield from section.accept(self._next)
@@ -381,7 +381,7 @@ def word(section: ParserInput, pattern: re.Pattern[str]) -> Generator[None, None
 
     Raises:
         MismatchError: there is none, or it is too long for a name.
-        CutError: the text ends in it.
+        IncompleteInputError: the text ends in it.
     """
     yield from section.blank()
     said = ""
