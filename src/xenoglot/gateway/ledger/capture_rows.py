@@ -102,6 +102,6 @@ def capture_details(record: RequestLog, capture: Capture, ended: float) -> Captu
             for one in capture.tries
         ),
         answered=after(record.answered),
-        first_token=after(record.first_token),
+        first_token=after(record.first_token) if record.stream else None,
         ended=after(ended) or 0.0,
     )

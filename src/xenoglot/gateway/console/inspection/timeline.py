@@ -63,6 +63,6 @@ def _captured(details: CaptureDetails) -> Iterator[tuple[str, str, float, float]
         yield f"try {number}: first bytes", "wait", head, first
         yield f"try {number}: rest", "receive", first, first if one.last is None else one.last
     if details.answered is not None:
-        if details.first_token is not None and details.first_token > details.answered:
-            yield "client: first token", "wait", details.answered, details.first_token
+        if details.first_token is not None:
+            yield "client: first token", "wait", details.answered, max(details.answered, details.first_token)
         yield "client: response", "receive", details.answered, max(details.answered, details.ended)
